@@ -1,20 +1,23 @@
 // Control messages between the provider (or the `uib` command) and the engine.
 //
-// Transport: SOCK_SEQPACKET Unix socket, one message a packet; descriptors by SCM_RIGHTS; the peer's identity by SO_PEERCRED.
-// A request is a RequestHeader and the operation's body; the engine answers each request with exactly one reply (ReplyHeader
-// and body) in order. One request is outstanding per connection: the provider holds a mutex over request and reply. The
-// first request must be kHello; anything else before it, a wrong size, an unknown operation or a reused tag closes the
-// connection (the engine logs why). Refusals answer with a positive errno in ReplyHeader::status and change nothing.
+// Transport: SOCK_SEQPACKET Unix socket, one message a packet; descriptors by SCM_RIGHTS; the peer's identity
+// by SO_PEERCRED. A request is a RequestHeader and the operation's body; the engine answers each request with
+// exactly one reply (ReplyHeader and body) in order. One request is outstanding per connection: the provider
+// holds a mutex over request and reply. The first request must be kHello; anything else before it, a wrong
+// size, an unknown operation or a reused tag closes the connection (the engine logs why). Refusals answer
+// with a positive errno in ReplyHeader::status and change nothing.
 //
-// A connection is a session. The objects that a session makes live in its context; they die with the session. A context
-// can be joined by a second session that shows the first one's socket (kImportContext): see ibv_import_device.
+// A connection is a session. The objects that a session makes live in its context; they die with the session.
+// A context can be joined by a second session that shows the first one's socket (kImportContext): see
+// ibv_import_device.
 //
-// Memory: the engine passes arena chunks (memfd). ReplyHeader::new_chunks descriptors come first among the reply's
-// descriptors; the client maps each one whole (size by fstat) and numbers them on in the order in which they come, starting at 0.
-// Locations name a chunk and an offset in it. Chunk 0 comes with the hello's reply and starts with the DoorbellMap.
+// Memory: the engine passes arena chunks (memfd). ReplyHeader::new_chunks descriptors come first among the
+// reply's descriptors; the client maps each one whole (size by fstat) and numbers them on in the order in
+// which they come, starting at 0. Locations name a chunk and an offset in it. Chunk 0 comes with the hello's
+// reply and starts with the DoorbellMap.
 //
-// All structs are plain, packed by hand (no implicit padding), little/big-endian as the machine. Limits of strings include the
-// terminating zero.
+// All structs are plain, packed by hand (no implicit padding), little/big-endian as the machine. Limits of
+// strings include the terminating zero.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +33,8 @@ inline constexpr std::uint32_t kGidTableSize = 16;
 
 enum class Operation : std::uint16_t {
     kHello = 1,
-    kStatus,  ///< for the command line: no hello needed beyond kHello with empty device name; reply carries a memfd of JSON
+    kStatus,  ///< for the command line: no hello needed beyond kHello with empty device name; reply carries a
+              ///< memfd of JSON
     kQueryDevice,
     kQueryPort,
     kImportContext,
@@ -98,21 +102,23 @@ struct HandleBody {
     std::uint32_t reserved;
 };
 
-// ---- session ---------------------------------------------------------------------------------------------------------
+// ---- session
+// ---------------------------------------------------------------------------------------------------------
 
 enum HelloFlags : std::uint32_t {
     kHelloCommand = 1 << 0,  ///< the `uib` command: no context is made
     kHelloImport = 1 << 1,   ///< an importing provider: kImportContext follows
 };
 
-/// Descriptors with the request: [0] the connection's own socket (so that kImportContext can recognise it), [1] write end
-/// of the asynchronous-event pipe, [2] the engine's end of the copy-helper socket pair (SOCK_SEQPACKET). None with kHelloCommand.
+/// Descriptors with the request: [0] the connection's own socket (so that kImportContext can recognise it),
+/// [1] write end of the asynchronous-event pipe, [2] the engine's end of the copy-helper socket pair
+/// (SOCK_SEQPACKET). None with kHelloCommand.
 struct HelloRequest {
     std::uint32_t flags;
     std::uint32_t reserved;
     char device[kDeviceNameMax];
-    /// Address in the client of a 64-bit word that holds `probe_value`; the engine reads it, and writes its complement to the
-    /// word behind it, to learn whether it may reach the client's memory itself.
+    /// Address in the client of a 64-bit word that holds `probe_value`; the engine reads it, and writes its
+    /// complement to the word behind it, to learn whether it may reach the client's memory itself.
     std::uint64_t probe_address;
     std::uint64_t probe_value;
 };
@@ -120,8 +126,8 @@ struct HelloRequest {
 /// How the engine reaches memory of this client that is not mapped.
 enum class MemoryMode : std::uint32_t { kRemote = 1, kHelper = 2 };
 
-/// Descriptors: chunks (chunk 0 first), then [0] the engine page (read-only), [1] the wake-up eventfd, [2] the helper's staging
-/// memfd (only with MemoryMode::kHelper).
+/// Descriptors: chunks (chunk 0 first), then [0] the engine page (read-only), [1] the wake-up eventfd, [2]
+/// the helper's staging memfd (only with MemoryMode::kHelper).
 struct HelloReply {
     std::uint32_t context_id;
     std::uint32_t memory_mode;  ///< MemoryMode
@@ -136,16 +142,18 @@ struct StatusReply {  // one descriptor: a memfd with JSON text
     std::uint64_t bytes;
 };
 
-/// Descriptor with the request: [0] the socket of the session whose context is joined (a duplicate of its cmd_fd).
+/// Descriptor with the request: [0] the socket of the session whose context is joined (a duplicate of its
+/// cmd_fd).
 struct ImportContextReply {
     std::uint32_t context_id;
     std::uint32_t reserved;
 };
 
-// ---- copy helper -----------------------------------------------------------------------------------------------------
+// ---- copy helper
+// -----------------------------------------------------------------------------------------------------
 
-/// On the helper socket, engine to provider: copy between client memory and the staging memfd; answered by HelperReply with
-/// the same tag. `count` pieces follow.
+/// On the helper socket, engine to provider: copy between client memory and the staging memfd; answered by
+/// HelperReply with the same tag. `count` pieces follow.
 struct HelperRequest {
     std::uint32_t tag;
     std::uint16_t to_client;  ///< 1: staging to client memory; 0: client memory to staging
@@ -164,7 +172,8 @@ struct HelperReply {
     std::uint32_t reserved;
 };
 
-// ---- device ----------------------------------------------------------------------------------------------------------
+// ---- device
+// ----------------------------------------------------------------------------------------------------------
 
 struct DeviceLimits {
     std::uint64_t max_mr_size;
@@ -232,7 +241,8 @@ struct PortAttributes {
     std::uint16_t pkeys[16];
 };
 
-// ---- memory ----------------------------------------------------------------------------------------------------------
+// ---- memory
+// ----------------------------------------------------------------------------------------------------------
 
 /// Access rights, values as ibv_access_flags.
 enum AccessFlags : std::uint32_t {
@@ -249,7 +259,8 @@ enum AccessFlags : std::uint32_t {
 
 enum class RegionKind : std::uint32_t {
     kPrivate = 0,  ///< reached by the session's MemoryMode
-    kShared = 1,   ///< descriptor [0]: the file behind the mapping, readable and writable as the access asks; the engine maps it
+    kShared = 1,   ///< descriptor [0]: the file behind the mapping, readable and writable as the access asks;
+                   ///< the engine maps it
     kDmaBuf = 2,   ///< descriptor [0]: the dma-buf
     kDeviceMemory = 3,
     kNull = 4,     ///< reads give zeros, writes vanish
@@ -258,13 +269,14 @@ enum class RegionKind : std::uint32_t {
 
 struct RegMrRequest {
     std::uint32_t pd;
-    std::uint32_t access;  ///< AccessFlags
+    std::uint32_t access;   ///< AccessFlags
     std::uint64_t address;  ///< in the client
     std::uint64_t length;
-    std::uint64_t iova;  ///< address that work requests use
-    std::uint32_t kind;  ///< RegionKind
+    std::uint64_t iova;           ///< address that work requests use
+    std::uint32_t kind;           ///< RegionKind
     std::uint32_t object_handle;  ///< kDeviceMemory: the DM; kSysvShm: the shmid
-    std::uint64_t file_offset;    ///< kShared, kDmaBuf, kDeviceMemory, kSysvShm: offset of `address` in the file
+    std::uint64_t
+        file_offset;  ///< kShared, kDmaBuf, kDeviceMemory, kSysvShm: offset of `address` in the file
 };
 struct RegMrReply {
     std::uint32_t handle;
@@ -272,7 +284,11 @@ struct RegMrReply {
     std::uint32_t rkey;
     std::uint32_t reserved;
 };
-enum ReregFlags : std::uint32_t { kReregTranslation = 1, kReregPd = 2, kReregAccess = 4 };  // as ibv_rereg_mr_flags
+enum ReregFlags : std::uint32_t {
+    kReregTranslation = 1,
+    kReregPd = 2,
+    kReregAccess = 4
+};  // as ibv_rereg_mr_flags
 struct ReregMrRequest {
     std::uint32_t handle;
     std::uint32_t flags;  ///< ReregFlags
@@ -310,10 +326,11 @@ struct ImportDmReply {  // descriptor: the memory
     std::uint64_t length;
 };
 
-// ---- completion ------------------------------------------------------------------------------------------------------
+// ---- completion
+// ------------------------------------------------------------------------------------------------------
 
-/// kCreateChannel: descriptor [0] is the pipe's write end; reply HandleBody. The engine writes 8 bytes an event: the CQ's
-/// user_handle.
+/// kCreateChannel: descriptor [0] is the pipe's write end; reply HandleBody. The engine writes 8 bytes an
+/// event: the CQ's user_handle.
 struct CreateCqRequest {
     std::uint64_t user_handle;  ///< the client's ibv_cq, given back in events
     std::uint32_t entries;      ///< wanted, 1 to max_cqe
@@ -331,7 +348,7 @@ struct CqReply {
 struct ResizeCqRequest {
     std::uint32_t handle;
     std::uint32_t entries;  ///< below what is unpolled: EINVAL
-};  // reply CqReply: a new ring; unpolled entries were moved, indices go on
+};                          // reply CqReply: a new ring; unpolled entries were moved, indices go on
 struct ModifyCqRequest {
     std::uint32_t handle;
     std::uint16_t moderation_count;
@@ -343,7 +360,8 @@ struct EventsReply {
     std::uint32_t async_events;       ///< written to the asynchronous pipe
 };
 
-// ---- queues ----------------------------------------------------------------------------------------------------------
+// ---- queues
+// ----------------------------------------------------------------------------------------------------------
 
 struct QueueLocation {
     Location control;  ///< QueueControl
@@ -380,7 +398,11 @@ struct QuerySrqReply {
     std::uint32_t reserved;
 };
 
-enum class Service : std::uint32_t { kRc = 2, kUc = 3, kUd = 4 };  // as ibv_qp_type; others follow with their issues
+enum class Service : std::uint32_t {
+    kRc = 2,
+    kUc = 3,
+    kUd = 4
+};  // as ibv_qp_type; others follow with their issues
 
 struct CreateQpRequest {
     std::uint64_t user_handle;
@@ -423,7 +445,8 @@ struct PathAttributes {
 };
 static_assert(sizeof(PathAttributes) == 32);
 
-/// Field for field ibv_qp_attr; `mask` has ibv_qp_attr_mask's bits, `*state` ibv_qp_state's values, MTUs ibv_mtu's.
+/// Field for field ibv_qp_attr; `mask` has ibv_qp_attr_mask's bits, `*state` ibv_qp_state's values, MTUs
+/// ibv_mtu's.
 struct QpAttributes {
     PathAttributes path;
     PathAttributes alternate_path;

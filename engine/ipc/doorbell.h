@@ -1,22 +1,26 @@
-// Doorbells: how a client tells the engine which of its queues have work, at no cost for queues that have none.
+// Doorbells: how a client tells the engine which of its queues have work, at no cost for queues that have
+// none.
 //
-// Each context has one DoorbellMap: a tree of bits, 64 wide, three levels deep. A queue pair has a slot (a leaf bit). To ring,
-// the client sets the leaf bit; if the leaf word was zero before it sets the word's bit one level up, and so on. The engine
-// takes words with exchange(0) from the top down. So an idle context costs the engine one load, whatever its number of QPs.
+// Each context has one DoorbellMap: a tree of bits, 64 wide, three levels deep. A queue pair has a slot (a
+// leaf bit). To ring, the client sets the leaf bit; if the leaf word was zero before it sets the word's bit
+// one level up, and so on. The engine takes words with exchange(0) from the top down. So an idle context
+// costs the engine one load, whatever its number of QPs.
 //
-// No ring is lost: a word that is not zero has a bit above it that is set, or about to be set by the client that made the
-// word non-zero; and the engine clears a word before it looks below it.
+// No ring is lost: a word that is not zero has a bit above it that is set, or about to be set by the client
+// that made the word non-zero; and the engine clears a word before it looks below it.
 //
-// The bell itself is rung only when asked for. While the engine has a queue on its active list it watches the producer index
-// and `need_doorbell` is 0. Before it lets a queue go it sets need_doorbell, then looks at the producer once more
-// (release_queue). The client moves the producer, then looks at need_doorbell (publish). All four accesses are sequentially
-// consistent, so in their one total order either the client's load comes after the engine's store, or the engine's load comes
-// after the client's store: at least one side sees the other, and a work request is never left behind.
+// The bell itself is rung only when asked for. While the engine has a queue on its active list it watches the
+// producer index and `need_doorbell` is 0. Before it lets a queue go it sets need_doorbell, then looks at the
+// producer once more (release_queue). The client moves the producer, then looks at need_doorbell (publish).
+// All four accesses are sequentially consistent, so in their one total order either the client's load comes
+// after the engine's store, or the engine's load comes after the client's store: at least one side sees the
+// other, and a work request is never left behind.
 //
-// Sleeping works the same way one level up: before the engine sleeps it sets EnginePage::sleeping, looks at the top word of
-// every context once more, and only then waits on its eventfd. The client that has made a top word non-zero looks at
-// `sleeping` and, if set, writes the eventfd. The eventfd keeps the wake-up if the engine has not gone to sleep yet.
-// (Sequentially consistent accesses rather than fences: same instructions on x86-64, and the thread sanitizer knows them.)
+// Sleeping works the same way one level up: before the engine sleeps it sets EnginePage::sleeping, looks at
+// the top word of every context once more, and only then waits on its eventfd. The client that has made a top
+// word non-zero looks at `sleeping` and, if set, writes the eventfd. The eventfd keeps the wake-up if the
+// engine has not gone to sleep yet. (Sequentially consistent accesses rather than fences: same instructions
+// on x86-64, and the thread sanitizer knows them.)
 #pragma once
 
 #include <atomic>
@@ -43,8 +47,8 @@ struct DoorbellMap {
     alignas(kCacheLine) std::atomic<std::uint64_t> middle[64];
     alignas(kCacheLine) std::atomic<std::uint64_t> leaf[64 * 64];
 
-    /// Client side: marks `slot` (< kDoorbellSlots). Returns true when the top word changed from zero, that is when the
-    /// caller must look at EnginePage::sleeping.
+    /// Client side: marks `slot` (< kDoorbellSlots). Returns true when the top word changed from zero, that
+    /// is when the caller must look at EnginePage::sleeping.
     bool ring(std::uint32_t slot) {
         const std::uint32_t word = slot / 64;
         if (leaf[word].fetch_or(bit(slot % 64), std::memory_order_seq_cst) != 0) return false;
@@ -84,14 +88,16 @@ inline bool publish(QueueControl& queue, std::uint32_t producer) {
     return queue.need_doorbell.load(std::memory_order_seq_cst) != 0;
 }
 
-/// Engine side: stops watching a queue. Returns the producer index as it is after the client was told; if that is not what
-/// the caller has consumed, it must take the queue back (watch_queue) and go on.
+/// Engine side: stops watching a queue. Returns the producer index as it is after the client was told; if
+/// that is not what the caller has consumed, it must take the queue back (watch_queue) and go on.
 inline std::uint32_t release_queue(QueueControl& queue) {
     queue.need_doorbell.store(1, std::memory_order_seq_cst);
     return queue.producer.load(std::memory_order_seq_cst);
 }
 
 /// Engine side: watches the queue by itself again; the client need not ring.
-inline void watch_queue(QueueControl& queue) { queue.need_doorbell.store(0, std::memory_order_relaxed); }
+inline void watch_queue(QueueControl& queue) {
+    queue.need_doorbell.store(0, std::memory_order_relaxed);
+}
 
 }  // namespace uib::ipc

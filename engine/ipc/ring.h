@@ -1,21 +1,23 @@
 // Shared-memory layouts: what the provider and the engine both map.
 //
-// Who owns what. The engine makes every byte of this memory (memfd, sealed against shrinking and growing) and hands it to
-// the client over the control socket (control.h). Queues are fixed-stride rings with one producer and one consumer; each
-// index is written by one side only and sits on a cache line of its own. Indices are free-running 32-bit counters; the slot
-// of index i is i & (entries - 1), entries being a power of two.
+// Who owns what. The engine makes every byte of this memory (memfd, sealed against shrinking and growing) and
+// hands it to the client over the control socket (control.h). Queues are fixed-stride rings with one producer
+// and one consumer; each index is written by one side only and sits on a cache line of its own. Indices are
+// free-running 32-bit counters; the slot of index i is i & (entries - 1), entries being a power of two.
 //
 //   ring      producer   consumer   how the consumer learns of work
 //   send      client     engine     doorbell (doorbell.h), only where `need_doorbell` is set
-//   receive   client     engine     the engine looks when a packet needs a receive; doorbell only where `need_doorbell` is set
-//   SRQ       client     engine     as receive; slots are handed over by index, as completions come back in any order
-//   CQ        engine     client     the CQE's `sequence`; a completion event where `armed` says so
+//   receive   client     engine     the engine looks when a packet needs a receive; doorbell only where
+//   `need_doorbell` is set SRQ       client     engine     as receive; slots are handed over by index, as
+//   completions come back in any order CQ        engine     client     the CQE's `sequence`; a completion
+//   event where `armed` says so
 //
-// What the client writes is hostile: the engine copies a work request once and checks the copy; a producer index that runs
-// more than `entries` ahead of what the engine consumed breaks the protocol and closes the context. The engine never waits for
-// the client and never follows a pointer of the client's.
+// What the client writes is hostile: the engine copies a work request once and checks the copy; a producer
+// index that runs more than `entries` ahead of what the engine consumed breaks the protocol and closes the
+// context. The engine never waits for the client and never follows a pointer of the client's.
 //
-// No dependency but the C++ standard library; nothing in here may change size without a new kProtocolVersion (control.h).
+// No dependency but the C++ standard library; nothing in here may change size without a new kProtocolVersion
+// (control.h).
 #pragma once
 
 #include <atomic>
@@ -26,8 +28,9 @@ namespace uib::ipc {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-/// Payloads up to this many bytes travel inside the work request (the provider copies them in whether or not the caller
-/// asked for IBV_SEND_INLINE) and, for SENDs, inside the receive slot (the provider puts them in place in poll_cq).
+/// Payloads up to this many bytes travel inside the work request (the provider copies them in whether or not
+/// the caller asked for IBV_SEND_INLINE) and, for SENDs, inside the receive slot (the provider puts them in
+/// place in poll_cq).
 inline constexpr std::uint32_t kAutoInlineBytes = 192;
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -63,7 +66,8 @@ struct ScatterGatherEntry {
 };
 static_assert(sizeof(ScatterGatherEntry) == 16);
 
-/// Address vector of a datagram work request: what ibv_ah holds (IBA 11.2.2.1), copied into each UD work request.
+/// Address vector of a datagram work request: what ibv_ah holds (IBA 11.2.2.1), copied into each UD work
+/// request.
 struct AddressVector {
     std::uint8_t dgid[16];
     std::uint32_t flow_label;
@@ -80,8 +84,9 @@ struct AddressVector {
 };
 static_assert(sizeof(AddressVector) == 32);
 
-/// Send work request, at the start of each slot of a send ring. For connected services the scatter list or the inline payload
-/// starts at kSendPayloadOffset, for UD at kDatagramPayloadOffset, behind the address vector.
+/// Send work request, at the start of each slot of a send ring. For connected services the scatter list or
+/// the inline payload starts at kSendPayloadOffset, for UD at kDatagramPayloadOffset, behind the address
+/// vector.
 struct SendWqe {
     std::uint8_t opcode;  ///< WorkOpcode
     std::uint8_t flags;   ///< WorkFlags
@@ -89,14 +94,17 @@ struct SendWqe {
     std::uint8_t bind_window_type;  ///< kBindWindow: 1 or 2
     std::uint32_t inline_length;    ///< bytes, with kWorkInline
     std::uint64_t wr_id;
-    std::uint32_t immediate;       ///< as the caller gave it (network order); kSendWithInvalidate, kLocalInvalidate: the R_Key
-    std::uint32_t rkey;            ///< RDMA, atomics: remote key; kBindWindow: the window's new R_Key (type 2) or 0 (type 1)
+    std::uint32_t immediate;  ///< as the caller gave it (network order); kSendWithInvalidate,
+                              ///< kLocalInvalidate: the R_Key
+    std::uint32_t
+        rkey;  ///< RDMA, atomics: remote key; kBindWindow: the window's new R_Key (type 2) or 0 (type 1)
     std::uint64_t remote_address;  ///< RDMA, atomics; kBindWindow: start of the window
     std::uint64_t compare_add;     ///< atomics: compare (CAS) or add (FAA); kBindWindow: length of the window
-    std::uint64_t swap;            ///< CAS: swap; kBindWindow: low half L_Key of the region, high half access flags (AccessFlags)
-    std::uint32_t remote_qpn;      ///< UD
-    std::uint32_t remote_qkey;     ///< UD
-    std::uint32_t window_handle;   ///< kBindWindow: the window's handle
+    std::uint64_t
+        swap;  ///< CAS: swap; kBindWindow: low half L_Key of the region, high half access flags (AccessFlags)
+    std::uint32_t remote_qpn;     ///< UD
+    std::uint32_t remote_qkey;    ///< UD
+    std::uint32_t window_handle;  ///< kBindWindow: the window's handle
     std::uint32_t reserved;
 };
 static_assert(sizeof(SendWqe) == 64);
@@ -104,9 +112,10 @@ inline constexpr std::uint32_t kSendPayloadOffset = 64;
 inline constexpr std::uint32_t kDatagramAddressOffset = 64;
 inline constexpr std::uint32_t kDatagramPayloadOffset = 96;
 
-/// Receive work request, at the start of each slot of a receive or shared receive ring; `sge_count` entries follow it. The
-/// engine puts received payloads of up to kAutoInlineBytes at the slot's `inline offset` (ReceiveLayout) instead of the
-/// client's memory and marks the CQE with kCqeInline; a slot is free again when its completion was polled.
+/// Receive work request, at the start of each slot of a receive or shared receive ring; `sge_count` entries
+/// follow it. The engine puts received payloads of up to kAutoInlineBytes at the slot's `inline offset`
+/// (ReceiveLayout) instead of the client's memory and marks the CQE with kCqeInline; a slot is free again
+/// when its completion was polled.
 struct ReceiveWqe {
     std::uint64_t wr_id;
     std::uint32_t sge_count;
@@ -119,8 +128,9 @@ inline constexpr std::uint32_t kReceiveSgeOffset = 16;
 struct QueueControl {
     /// Work requests posted so far. Written by the client (release), read by the engine (acquire).
     alignas(kCacheLine) std::atomic<std::uint32_t> producer;
-    /// Set by the engine when it no longer looks at this ring by itself: the client must ring the doorbell after it has
-    /// moved `producer`. doorbell.h has the two sides' functions and the argument why no request is left behind.
+    /// Set by the engine when it no longer looks at this ring by itself: the client must ring the doorbell
+    /// after it has moved `producer`. doorbell.h has the two sides' functions and the argument why no request
+    /// is left behind.
     alignas(kCacheLine) std::atomic<std::uint32_t> need_doorbell;
 };
 static_assert(sizeof(QueueControl) == 128);
@@ -147,12 +157,12 @@ struct Cqe {
     std::uint32_t byte_len;      ///< UD: includes the 40 GRH bytes
     std::uint32_t immediate;     ///< immediate data as received (network order), or the invalidated R_Key
     std::uint32_t qp_number;
-    std::uint32_t source_qp;   ///< UD
-    std::uint32_t qp_slot;     ///< the QP's doorbell slot, to find the QP in the provider
-    std::uint32_t wqe_index;   ///< send: free-running index of the work request; receive: slot number
-    std::uint16_t flags;       ///< CqeFlags
-    std::uint8_t status;       ///< ibv_wc_status
-    std::uint8_t opcode;       ///< WorkOpcode or ReceiveOpcode
+    std::uint32_t source_qp;  ///< UD
+    std::uint32_t qp_slot;    ///< the QP's doorbell slot, to find the QP in the provider
+    std::uint32_t wqe_index;  ///< send: free-running index of the work request; receive: slot number
+    std::uint16_t flags;      ///< CqeFlags
+    std::uint8_t status;      ///< ibv_wc_status
+    std::uint8_t opcode;      ///< WorkOpcode or ReceiveOpcode
     std::uint16_t slid;
     std::uint8_t sl;
     std::uint8_t dlid_path_bits;
@@ -170,11 +180,13 @@ enum CqArm : std::uint32_t { kArmNone = 0, kArmSolicited = 1, kArmAll = 2 };
 struct CqControl {
     /// CQEs polled so far. Written by the client (release).
     alignas(kCacheLine) std::atomic<std::uint32_t> consumer;
-    /// CqArm. The client arms by raising it (a stronger arm is never weakened); the engine takes it with exchange(0) when
-    /// it owes an event. Client: store `armed`, then load the next entry's `sequence`; engine: store `sequence`, then load
-    /// `armed`; all four sequentially consistent, so that an event or the entry is seen.
+    /// CqArm. The client arms by raising it (a stronger arm is never weakened); the engine takes it with
+    /// exchange(0) when it owes an event. Client: store `armed`, then load the next entry's `sequence`;
+    /// engine: store `sequence`, then load `armed`; all four sequentially consistent, so that an event or the
+    /// entry is seen.
     alignas(kCacheLine) std::atomic<std::uint32_t> armed;
-    /// CQEs written so far, for diagnostics and for the provider's resize and clean-up; written by the engine (release).
+    /// CQEs written so far, for diagnostics and for the provider's resize and clean-up; written by the engine
+    /// (release).
     alignas(kCacheLine) std::atomic<std::uint32_t> producer;
     /// Set by the engine when the CQ has overrun; poll_cq returns an error from then on.
     std::atomic<std::uint32_t> overrun;
@@ -187,14 +199,16 @@ constexpr std::uint32_t round_up_to_line(std::uint32_t bytes) {
 }
 
 /// Bytes of a slot of a send ring that takes `max_sge` entries or `max_inline` bytes behind `payload_offset`.
-constexpr std::uint32_t send_slot_stride(std::uint32_t payload_offset, std::uint32_t max_sge, std::uint32_t max_inline) {
+constexpr std::uint32_t send_slot_stride(std::uint32_t payload_offset, std::uint32_t max_sge,
+                                         std::uint32_t max_inline) {
     const std::uint32_t sge_bytes = max_sge * static_cast<std::uint32_t>(sizeof(ScatterGatherEntry));
     return round_up_to_line(payload_offset + (sge_bytes > max_inline ? sge_bytes : max_inline));
 }
 
 /// Offset in a receive slot at which short payloads are put.
 constexpr std::uint32_t receive_inline_offset(std::uint32_t max_sge) {
-    return round_up_to_line(kReceiveSgeOffset + max_sge * static_cast<std::uint32_t>(sizeof(ScatterGatherEntry)));
+    return round_up_to_line(kReceiveSgeOffset +
+                            max_sge * static_cast<std::uint32_t>(sizeof(ScatterGatherEntry)));
 }
 
 /// Bytes of a slot of a receive ring.

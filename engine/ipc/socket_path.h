@@ -14,9 +14,11 @@ inline std::string socket_path() {
     return "/run/uib/engine.sock";
 }
 
-/// Directory with the engine's picture of /sys and /dev (kernel_shim reads it): TREE/sys/class/infiniband/NAME/...,
-/// TREE/sys/class/infiniband_verbs/uverbsN/..., TREE/dev/infiniband/uverbsN (an empty file whose device number is in the
-/// matching sysfs `dev` file).
-inline std::string tree_path(const std::string& socket) { return socket + ".tree"; }
+/// Directory with the engine's picture of /sys and /dev (kernel_shim reads it):
+/// TREE/sys/class/infiniband/NAME/..., TREE/sys/class/infiniband_verbs/uverbsN/...,
+/// TREE/dev/infiniband/uverbsN (an empty file whose device number is in the matching sysfs `dev` file).
+inline std::string tree_path(const std::string& socket) {
+    return socket + ".tree";
+}
 
 }  // namespace uib::ipc

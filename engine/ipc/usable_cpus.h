@@ -1,5 +1,6 @@
-// How many CPUs this process may use: the smaller of its affinity mask and its cgroup's quota. Provider and engine choose
-// their way of waiting by it: three parties that spin on two CPUs take milliseconds a round trip (plugging-in.md, section 9).
+// How many CPUs this process may use: the smaller of its affinity mask and its cgroup's quota. Provider and
+// engine choose their way of waiting by it: three parties that spin on two CPUs take milliseconds a round
+// trip (plugging-in.md, section 9).
 #pragma once
 
 #include <sched.h>
@@ -10,7 +11,8 @@
 
 namespace uib::ipc {
 
-/// CPUs of the cgroup v2 quota of `cpu_max` ("max 100000" or "150000 100000"), rounded up; 0 if there is no limit.
+/// CPUs of the cgroup v2 quota of `cpu_max` ("max 100000" or "150000 100000"), rounded up; 0 if there is no
+/// limit.
 inline unsigned cpus_of_quota(const char* cpu_max) {
     long long quota = 0, period = 0;
     if (std::sscanf(cpu_max, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
@@ -40,7 +42,8 @@ inline unsigned usable_cpus() {
             char text[64] = "";
             const bool read = std::fgets(text, sizeof text, file) != nullptr;
             std::fclose(file);
-            if (const unsigned quota = read ? cpus_of_quota(text) : 0; quota != 0) cpus = std::min(cpus, quota);
+            if (const unsigned quota = read ? cpus_of_quota(text) : 0; quota != 0)
+                cpus = std::min(cpus, quota);
         }
         char* slash = std::strrchr(directory, '/');
         if (slash == nullptr) break;
@@ -49,7 +52,10 @@ inline unsigned usable_cpus() {
     return std::max(1U, cpus);
 }
 
-/// Empty polls after which a waiting loop should give its CPU away; 0 means never (there is a CPU for everybody).
-inline unsigned polls_before_yield(unsigned cpus) { return cpus <= 3 ? 1 : 0; }
+/// Empty polls after which a waiting loop should give its CPU away; 0 means never (there is a CPU for
+/// everybody).
+inline unsigned polls_before_yield(unsigned cpus) {
+    return cpus <= 3 ? 1 : 0;
+}
 
 }  // namespace uib::ipc

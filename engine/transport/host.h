@@ -1,0 +1,64 @@
+// What a transport machine needs of its surroundings. The daemon's lane implements it over shared rings and
+// ports; the simulation over vectors, a wire and a clock of its own. Machines never block, read no clock and
+// allocate nothing per packet.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/memory/key_table.h"
+#include "engine/memory/mover.h"
+#include "engine/transport/types.h"
+
+namespace uib::transport {
+
+class QueuePair;
+
+/// The send queue of one QP. Requests stay in the client's ring until they complete and may be fetched again
+/// (for a retransmission); each fetch checks afresh, and the machine compares with what it knows (length,
+/// opcode).
+class SendQueue {
+  public:
+    virtual ~SendQueue() = default;
+    /// One past the newest request posted (free-running).
+    virtual std::uint32_t producer() = 0;
+    /// Copies and checks request `index`, which must be below producer().
+    virtual void fetch(std::uint32_t index, SendRequest& out) = 0;
+};
+
+/// The receive queue of one QP, its own or shared.
+class ReceiveQueue {
+  public:
+    virtual ~ReceiveQueue() = default;
+    /// Takes the next receive request. False if there is none.
+    virtual bool take(ReceiveRequest& out) = 0;
+    /// Requests posted and not taken, as far as known (for end-to-end credits).
+    virtual std::uint32_t available() = 0;
+    [[nodiscard]] virtual bool shared() const = 0;
+};
+
+class Host {
+  public:
+    virtual ~Host() = default;
+
+    [[nodiscard]] virtual Time now() const = 0;
+    virtual memory::KeyTable& keys() = 0;
+    virtual memory::Mover& mover() = 0;
+
+    /// Packets that may be sent now without loss for want of room.
+    [[nodiscard]] virtual std::uint32_t send_room() const = 0;
+    /// Sends; the payload's view must live until the end of the turn (Mover).
+    virtual void send(const net::Packet& packet) = 0;
+
+    /// Completions. False when the CQ has no room: the host has raised the CQ's event; the machine goes to
+    /// the error state (class F/G).
+    virtual bool complete_send(QueuePair& qp, const Completion& completion) = 0;
+    virtual bool complete_receive(QueuePair& qp, const Completion& completion) = 0;
+
+    virtual void raise(QueuePair& qp, QpEvent event) = 0;
+
+    /// Carries out a bind work request: window_handle names a window of the QP's context. The status is
+    /// kSuccess or kWindowBind.
+    virtual Status bind_window(QueuePair& qp, const SendRequest& request) = 0;
+};
+
+}  // namespace uib::transport

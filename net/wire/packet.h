@@ -1,0 +1,96 @@
+// A packet in host form: the headers of IBA chapters 7 to 9 as values, and a reference to the payload.
+//
+// This is what travels on the internal fabric and what transport machines take and give. A port that leaves
+// the machine encodes it. Multi-byte fields are in host order; the immediate is kept as the client's four
+// bytes. Only the extension headers that the opcode calls for are meaningful. The payload is a view: on the
+// internal fabric into the sender's memory or the lane's staging memory, valid until the end of the lane's
+// turn.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "net/wire/opcode.h"
+
+namespace uib::net {
+
+using Gid = std::array<std::uint8_t, 16>;
+using Lid = std::uint16_t;
+
+inline constexpr Lid kMulticastLidFirst = 0xC000;
+inline constexpr Lid kPermissiveLid = 0xFFFF;
+inline constexpr std::uint32_t kMulticastQp = 0xFFFFFF;
+inline constexpr std::uint32_t kGrhBytes = 40;
+
+struct Lrh {  // 7.7
+    Lid dlid = 0;
+    Lid slid = 0;
+    std::uint8_t sl = 0;
+    std::uint8_t vl = 0;
+};
+
+struct Grh {  // 8.3
+    Gid sgid{};
+    Gid dgid{};
+    std::uint32_t flow_label = 0;
+    std::uint8_t traffic_class = 0;
+    std::uint8_t hop_limit = 0;
+};
+
+struct Bth {  // 9.2
+    std::uint8_t opcode = 0;
+    bool solicited = false;
+    bool mig_req = true;
+    bool ack_req = false;
+    std::uint16_t pkey = 0xFFFF;
+    std::uint32_t dest_qp = 0;
+    std::uint32_t psn = 0;
+
+    [[nodiscard]] Operation operation() const { return operation_of(opcode); }
+    [[nodiscard]] Service service() const { return service_of(opcode); }
+};
+
+struct Deth {  // 9.3.3
+    std::uint32_t qkey = 0;
+    std::uint32_t source_qp = 0;
+};
+struct Reth {  // 9.3.4
+    std::uint64_t address = 0;
+    std::uint32_t rkey = 0;
+    std::uint32_t dma_length = 0;
+};
+struct AtomicEth {  // 9.3.5
+    std::uint64_t address = 0;
+    std::uint32_t rkey = 0;
+    std::uint64_t swap_add = 0;
+    std::uint64_t compare = 0;
+};
+struct Aeth {  // 9.3.6
+    std::uint8_t syndrome = 0;
+    std::uint32_t msn = 0;
+};
+
+struct Packet {
+    Lrh lrh;
+    Bth bth;
+    bool has_grh = false;
+    Aeth aeth;
+    Deth deth;
+    union {  // no request carries more than one of these
+        Reth reth{};
+        AtomicEth atomic;
+    };
+    std::uint64_t atomic_original = 0;  ///< AtomicAckETH
+    std::uint32_t immediate = 0;        ///< ImmDt, the client's bytes
+    std::uint32_t invalidate_key = 0;   ///< IETH
+    std::span<const std::byte> payload;
+    Grh grh;
+};
+
+/// The GRH's 40 bytes as a UD receiver finds them in front of its payload. `payload_length` counts what
+/// follows the GRH.
+std::array<std::byte, kGrhBytes> encode_grh(const Grh& grh, std::size_t payload_length);
+
+}  // namespace uib::net

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/memory/region.h"
@@ -87,11 +88,17 @@ class KeyTable {
     std::uint32_t take_slot();
     void free_slot(std::uint32_t index);
     std::uint8_t next_variant();
+    std::uint32_t new_key(std::uint32_t index);
+    void unbind(Window& window);
+    Checked check_window(const Window& window, PdId pd, std::uint32_t qp_number, std::uint32_t rkey,
+                         RemoteRange range, std::uint32_t rights);
+    AccessError check_bind(const Window& window, const BindRequest& request, Region*& region);
 
     Permutation permutation_{};
     std::uint64_t random_state_ = 0;
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> free_;
+    std::unordered_map<std::uint32_t, std::vector<Window*>> windows_of_qp_;  ///< bound ones of type 2
     std::uint32_t live_ = 0;
 };
 

@@ -19,6 +19,8 @@ struct RegionInit {
     std::uint64_t length = 0;  ///< ~0 for implicit on-demand regions (whole address space)
     std::shared_ptr<AddressSpace> space;
     std::uint64_t space_address = 0;
+    /// Local and remote invalidate may take it. Not so for regions of ibv_reg_mr (o9-5.2.2).
+    bool may_be_invalidated = false;
 };
 
 class Region {

@@ -1,0 +1,44 @@
+// Two lists of ranges that describe one stream of bytes (where it goes and where it comes from), cut into
+// steps that are small enough for a call: at most `max_ranges` ranges of each side and `max_bytes` bytes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/memory/address_space.h"
+
+namespace uib::memory {
+
+/// A reader of one list. Empty ranges are passed over.
+template <typename Range>
+class RangeCursor {
+  public:
+    explicit RangeCursor(std::span<const Range> ranges) : ranges_(ranges) { pass_empty(); }
+
+    [[nodiscard]] bool done() const { return index_ == ranges_.size(); }
+    /// Bytes left of the current range.
+    [[nodiscard]] std::uint64_t left() const { return ranges_[index_].length - used_; }
+    [[nodiscard]] const Range& range() const { return ranges_[index_]; }
+    [[nodiscard]] std::uint64_t used() const { return used_; }
+
+    void advance(std::uint64_t bytes) {
+        used_ += bytes;
+        if (used_ == ranges_[index_].length) {
+            ++index_;
+            used_ = 0;
+            pass_empty();
+        }
+    }
+
+  private:
+    void pass_empty() {
+        while (index_ < ranges_.size() && ranges_[index_].length == 0) ++index_;
+    }
+    std::span<const Range> ranges_;
+    std::size_t index_ = 0;
+    std::uint64_t used_ = 0;
+};
+
+}  // namespace uib::memory

@@ -1,0 +1,322 @@
+#include "engine/verbs/adapter.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "engine/verbs/completion_queue.h"
+#include "engine/verbs/context.h"
+#include "engine/verbs/qp.h"
+
+namespace uib::verbs {
+
+namespace {
+
+constexpr std::uint32_t kEventCqError = 0;  // IBV_EVENT_CQ_ERR
+constexpr std::uint32_t kFirstQpNumber =
+    0x40;  // 0 and 1 are the management QPs; the rest is room for special ones
+
+}  // namespace
+
+transport::Time monotonic_now() {
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<transport::Time>(now.tv_sec) * 1'000'000'000 +
+           static_cast<transport::Time>(now.tv_nsec);
+}
+
+Adapter::Adapter(const std::vector<std::string>& device_names)
+    : now_(monotonic_now()), mover_(kStagingBytes), multicast_(fabric_), qps_(kFirstQpNumber, nullptr) {
+    for (const std::string& name : device_names) {
+        const auto index = static_cast<std::uint32_t>(devices_.size());
+        devices_.push_back(std::make_unique<Device>(name, index, static_cast<net::Lid>(index + 1), fabric_));
+    }
+    wire_.reserve(kQueueDepth);
+}
+
+Adapter::~Adapter() = default;
+
+Device* Adapter::device_named(const std::string& name) {
+    const auto found =
+        std::find_if(devices_.begin(), devices_.end(), [&](const auto& d) { return d->name() == name; });
+    return found == devices_.end() ? nullptr : found->get();
+}
+
+void Adapter::remove_client(Client& client) {
+    std::erase(clients_, &client);
+}
+
+std::uint32_t Adapter::add_qp(Qp& qp) {
+    // A number rests as long as possible before it is used again, so that a late packet finds nobody.
+    if (qps_.size() < kFirstQpNumber + Limits::kMaxQp) {
+        qps_.push_back(&qp);
+        return static_cast<std::uint32_t>(qps_.size() - 1);
+    }
+    if (free_numbers_.empty()) return 0;
+    const std::uint32_t number = free_numbers_.front();
+    free_numbers_.pop_front();
+    qps_[number] = &qp;
+    return number;
+}
+
+void Adapter::remove_qp(Qp& qp) {
+    multicast_.detach_all(qp);
+    keys_.release_windows_of(qp.number());
+    if (qp.active) std::erase(active_, &qp);
+    qps_[qp.number()] = nullptr;
+    free_numbers_.push_back(qp.number());
+}
+
+void Adapter::forget(CompletionQueue& cq) {
+    if (cq.unsettled) std::erase(unsettled_, &cq);
+}
+
+void Adapter::activate(Qp& qp) {
+    qp.idle_turns = 0;
+    if (qp.active) return;
+    qp.active = true;
+    ipc::watch_queue(qp.send_ring().control());
+    active_.push_back(&qp);
+}
+
+// ---- the turn
+// --------------------------------------------------------------------------------------------------------
+
+bool Adapter::turn() {
+    now_ = monotonic_now();
+    ++statistics_.turns;
+    bool busy = take_doorbells();
+    busy |= run_active();
+    busy |= deliver();
+    mover_.end_turn();
+    busy |= fire_timers();
+    settle_cqs();
+    if (busy) ++statistics_.busy_turns;
+    return busy;
+}
+
+bool Adapter::take_doorbells() {
+    bool rung = false;
+    for (Client* client : clients_) {
+        client->doorbells().take([&](std::uint32_t slot) {
+            rung = true;
+            ++statistics_.doorbells;
+            if (Qp* qp = client->qp_of_slot(slot)) activate(*qp);
+        });
+    }
+    return rung;
+}
+
+bool Adapter::run_active() {
+    bool busy = false;
+    for (std::size_t i = 0; i < active_.size();) {
+        Qp& qp = *active_[i];
+        transport::QueuePair& machine = qp.machine();
+        qp.send_ring().set_consumed(machine.send_consumed());
+        const std::uint64_t before = progress_;
+        running_ = &qp;
+        const bool more = machine.run(kBurst);
+        running_ = nullptr;
+        after_event(qp);
+        if (more || progress_ != before) {
+            busy = true;
+            qp.idle_turns = 0;
+        } else if (++qp.idle_turns > kIdleTurns) {
+            ipc::release_queue(qp.send_ring().control());
+            if (!machine.wants_run()) {
+                qp.active = false;
+                active_[i] = active_.back();
+                active_.pop_back();
+                continue;
+            }
+            ipc::watch_queue(qp.send_ring().control());
+            qp.idle_turns = 0;
+        }
+        ++i;
+    }
+    // Whoever was first this turn is last in the next: no QP is favoured when room runs short.
+    if (active_.size() > 1) std::rotate(active_.begin(), active_.begin() + 1, active_.end());
+    return busy;
+}
+
+void Adapter::after_event(Qp& qp) {
+    if (qp.machine().state() != qp.known_state) {
+        qp.known_state = qp.machine().state();
+        qp.note_state();
+        activate(qp);
+    }
+    watch_timer(qp);
+}
+
+void Adapter::send(const net::Packet& packet) {
+    ++progress_;
+    fabric_.count_sent(running_->device().port(), packet);
+    wire_.push_back(packet);
+}
+
+bool Adapter::deliver() {
+    if (wire_.empty()) return false;
+    statistics_.packets += wire_.size();
+    for (const net::Packet& packet : wire_) {
+        if (packet.lrh.dlid >= net::kMulticastLidFirst)
+            deliver_multicast(packet);
+        else
+            deliver_unicast(packet);
+    }
+    wire_.clear();
+    return true;
+}
+
+void Adapter::deliver_unicast(const net::Packet& packet) {
+    const auto port = fabric_.route(packet.lrh.dlid);
+    if (port == net::InternalSwitch::kNoPort) {
+        const auto source = fabric_.route(packet.lrh.slid);
+        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).xmit_discards;
+        return;
+    }
+    fabric_.count_received(port, packet);
+    Qp* qp = qp_numbered(packet.bth.dest_qp);
+    if (qp == nullptr || qp->device().port() != port) {
+        ++fabric_.counters(port).unknown_qp_drops;
+        return;
+    }
+    deliver_to(*qp, packet);
+}
+
+void Adapter::deliver_multicast(const net::Packet& packet) {
+    for (const auto port : fabric_.members(packet.lrh.dlid)) fabric_.count_received(port, packet);
+    // IBA 9.6.1.1: a multicast packet needs a GRH, a multicast DGID, and at least one QP attached.
+    const bool valid =
+        packet.has_grh && packet.grh.dgid[0] == 0xFF && packet.bth.dest_qp == net::kMulticastQp;
+    const auto& members = multicast_.members(packet.grh.dgid, packet.lrh.dlid);
+    if (!valid || members.empty()) {
+        const auto source = fabric_.route(packet.lrh.slid);
+        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
+        return;
+    }
+    for (Qp* qp : members) {
+        // Not back to the QP that sent it (IBA 10.5.2.1: a CA need not loop a packet to its own sender's
+        // queue pair).
+        if (qp->number() == packet.deth.source_qp) continue;
+        deliver_to(*qp, packet);
+    }
+}
+
+void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {
+    transport::QueuePair& machine = qp.machine();
+    const std::uint64_t bad_pkey = machine.counters().dropped_pkey;
+    const std::uint64_t bad_qkey = machine.counters().dropped_qkey;
+    machine.on_packet(packet);
+    net::PortCounters& port = fabric_.counters(qp.device().port());
+    port.bad_pkey += machine.counters().dropped_pkey - bad_pkey;
+    port.qkey_violations += machine.counters().dropped_qkey - bad_qkey;
+    if (machine.wants_run()) activate(qp);
+    after_event(qp);
+}
+
+// ---- timers
+// ----------------------------------------------------------------------------------------------------------
+
+void Adapter::watch_timer(Qp& qp) {
+    const transport::Time at = qp.machine().next_timer();
+    if (at >= qp.timer_at) return;
+    qp.timer_at = at;
+    timers_.push({at, qp.number()});
+}
+
+bool Adapter::fire_timers() {
+    bool fired = false;
+    while (!timers_.empty() && timers_.top().at <= now_) {
+        const TimerEntry entry = timers_.top();
+        timers_.pop();
+        Qp* qp = qp_numbered(entry.qp_number);
+        if (qp == nullptr || qp->timer_at != entry.at) continue;  // the QP is gone, or has an earlier entry
+        qp->timer_at = transport::kNever;
+        if (qp->machine().next_timer() <= now_) {
+            qp->machine().on_timer();
+            activate(*qp);
+            fired = true;
+        }
+        after_event(*qp);
+    }
+    return fired;
+}
+
+bool Adapter::quiet() const {
+    if (!active_.empty() || !wire_.empty()) return false;
+    return std::none_of(clients_.begin(), clients_.end(), [](Client* client) {
+        return client->doorbells().top.load(std::memory_order_seq_cst) != 0;
+    });
+}
+
+transport::Time Adapter::next_deadline() const {
+    return std::min(moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at);
+}
+
+// ---- completions and events
+// ------------------------------------------------------------------------------------------
+
+void Adapter::settle_cqs() {
+    moderation_due_ = transport::kNever;
+    std::erase_if(unsettled_, [&](CompletionQueue* cq) {
+        const transport::Time due = cq->settle(now_);
+        if (due == transport::kNever) {
+            cq->unsettled = false;
+            return true;
+        }
+        moderation_due_ = std::min(moderation_due_, due);
+        return false;
+    });
+}
+
+bool Adapter::complete(Qp& qp, CompletionQueue& cq, const transport::Completion& completion, bool receive) {
+    ++progress_;
+    ipc::Cqe entry{};
+    entry.wr_id = completion.wr_id;
+    entry.byte_len = completion.byte_len;
+    entry.immediate = completion.immediate;
+    entry.qp_number = qp.number();
+    entry.source_qp = completion.source_qp;
+    entry.qp_slot = qp.slot();
+    entry.wqe_index = completion.wqe_index;
+    entry.flags = completion.flags;
+    if (receive) entry.flags |= qp.init().srq != nullptr ? ipc::kCqeReceive | ipc::kCqeSrq : ipc::kCqeReceive;
+    entry.status = static_cast<std::uint8_t>(completion.status);
+    entry.opcode = completion.opcode;
+    entry.slid = completion.slid;
+    entry.sl = completion.sl;
+    entry.dlid_path_bits = completion.dlid_path_bits;
+    entry.vendor_error = completion.vendor_error;
+    const bool was_overrun = cq.overrun();
+    if (!cq.push(entry, now_)) {
+        if (!was_overrun) cq.client().raise(kEventCqError, cq.user_handle(), &cq.async_events);
+        return false;
+    }
+    if (cq.channel() != nullptr && !cq.unsettled) {
+        cq.unsettled = true;
+        unsettled_.push_back(&cq);
+    }
+    return true;
+}
+
+bool Adapter::complete_send(transport::QueuePair& machine, const transport::Completion& completion) {
+    Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    return complete(qp, *qp.init().send_cq, completion, false);
+}
+
+bool Adapter::complete_receive(transport::QueuePair& machine, const transport::Completion& completion) {
+    Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    return complete(qp, *qp.init().recv_cq, completion, true);
+}
+
+void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {
+    ++progress_;
+    Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    qp.client().raise(static_cast<std::uint32_t>(event), qp.init().user_handle, &qp.async_events);
+}
+
+transport::Status Adapter::bind_window(transport::QueuePair& machine, const transport::SendRequest& request) {
+    Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    return qp.init().context->bind_window(qp, request);
+}
+
+}  // namespace uib::verbs

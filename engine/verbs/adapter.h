@@ -1,0 +1,148 @@
+// The adapter: everything that one lane owns, and one turn of its loop.
+//
+// One Adapter runs all devices of the engine on the internal fabric (design.md, decision 2: one lane so far;
+// devices joined by the internal switch share nothing with other lanes). It is the transport machines' Host.
+// It has no thread: the daemon's lane calls turn(), the control thread calls the rest, and the lane's baton
+// (daemon/baton.h) keeps them apart. So nothing in here or below is locked or atomic, except what clients
+// share.
+//
+// A turn:
+//   1. doorbells: QPs that were rung go on the active list;
+//   2. requesters and responders of the active list send, a bounded burst each (the internal port's queue is
+//   bounded, and
+//      so is the staging memory behind the packets);
+//   3. every packet sent is delivered: responders execute, requesters digest. Nothing is left when the turn
+//   ends, so packets may
+//      refer to client memory, and no region, QP or client can go away under one;
+//   4. staged writes are flushed, completion events written, timers fired.
+// A QP stays on the active list, where its ring is watched without doorbells, for kIdleTurns turns without
+// work.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "engine/memory/key_table.h"
+#include "engine/memory/mover.h"
+#include "engine/transport/host.h"
+#include "engine/verbs/client.h"
+#include "engine/verbs/device.h"
+#include "engine/verbs/multicast.h"
+#include "net/fabric/internal_switch.h"
+
+namespace uib::verbs {
+
+class CompletionQueue;
+class Qp;
+
+class Adapter final : public transport::Host {
+  public:
+    /// A device for each name; LIDs count up from 1.
+    explicit Adapter(const std::vector<std::string>& device_names);
+    ~Adapter() override;
+
+    // -- the lane --
+    /// Runs one turn. True when anything was done.
+    bool turn();
+    /// True when nothing is on the active list and no doorbell is rung: the lane may sleep until
+    /// next_deadline().
+    [[nodiscard]] bool quiet() const;
+    /// When turn() must run again without a doorbell; kNever if not at all.
+    [[nodiscard]] transport::Time next_deadline() const;
+
+    // -- clients and objects (baton held) --
+    void add_client(Client& client) { clients_.push_back(&client); }
+    void remove_client(Client& client);
+    [[nodiscard]] const std::vector<Client*>& clients() const { return clients_; }
+    [[nodiscard]] std::vector<std::unique_ptr<Device>>& devices() { return devices_; }
+    [[nodiscard]] Device* device_named(const std::string& name);
+    [[nodiscard]] const net::InternalSwitch& fabric() const { return fabric_; }
+    [[nodiscard]] memory::PdId next_pd() { return ++last_pd_; }
+    MulticastGroups& multicast() { return multicast_; }
+
+    /// Gives the QP a number; 0 when there is none left.
+    std::uint32_t add_qp(Qp& qp);
+    void remove_qp(Qp& qp);
+    /// A CQ is going away.
+    void forget(CompletionQueue& cq);
+    /// Puts the QP on the active list.
+    void activate(Qp& qp);
+
+    // -- transport::Host --
+    [[nodiscard]] transport::Time now() const override { return now_; }
+    memory::KeyTable& keys() override { return keys_; }
+    memory::Mover& mover() override { return mover_; }
+    [[nodiscard]] std::uint32_t send_room() const override {
+        return static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
+    }
+    void send(const net::Packet& packet) override;
+    bool complete_send(transport::QueuePair& machine, const transport::Completion& completion) override;
+    bool complete_receive(transport::QueuePair& machine, const transport::Completion& completion) override;
+    void raise(transport::QueuePair& machine, transport::QpEvent event) override;
+    transport::Status bind_window(transport::QueuePair& machine,
+                                  const transport::SendRequest& request) override;
+
+    struct Statistics {
+        std::uint64_t turns = 0;
+        std::uint64_t busy_turns = 0;
+        std::uint64_t doorbells = 0;
+        std::uint64_t packets = 0;
+    };
+    [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+
+  private:
+    static constexpr std::size_t kQueueDepth = 2048;  ///< packets that the internal port holds in a turn
+    static constexpr std::uint32_t kBurst = 64;       ///< packets a QP may send in a turn
+    static constexpr std::uint32_t kIdleTurns = 64;
+    static constexpr std::size_t kStagingBytes = std::size_t{512} << 10;
+
+    struct TimerEntry {
+        transport::Time at;
+        std::uint32_t qp_number;
+        friend bool operator>(const TimerEntry& a, const TimerEntry& b) { return a.at > b.at; }
+    };
+
+    bool take_doorbells();
+    bool run_active();
+    bool deliver();
+    void deliver_unicast(const net::Packet& packet);
+    void deliver_multicast(const net::Packet& packet);
+    void deliver_to(Qp& qp, const net::Packet& packet);
+    bool fire_timers();
+    void settle_cqs();
+    void watch_timer(Qp& qp);
+    /// After anything that may have moved the machine: state changes and timers are taken note of.
+    void after_event(Qp& qp);
+    bool complete(Qp& qp, CompletionQueue& cq, const transport::Completion& completion, bool receive);
+    [[nodiscard]] Qp* qp_numbered(std::uint32_t number) const {
+        return number < qps_.size() ? qps_[number] : nullptr;
+    }
+
+    transport::Time now_ = 0;
+    memory::KeyTable keys_;
+    memory::Mover mover_;
+    net::InternalSwitch fabric_;
+    MulticastGroups multicast_;
+    std::vector<std::unique_ptr<Device>> devices_;
+    std::vector<Client*> clients_;
+    std::vector<Qp*> qps_;  ///< by number
+    std::deque<std::uint32_t> free_numbers_;
+    std::vector<Qp*> active_;
+    std::vector<net::Packet> wire_;  ///< packets of this turn
+    Qp* running_ = nullptr;          ///< whose machine is sending
+    std::uint64_t progress_ = 0;     ///< counts completions and events, to tell work from looking for it
+    std::vector<CompletionQueue*> unsettled_;
+    std::priority_queue<TimerEntry, std::vector<TimerEntry>, std::greater<>> timers_;
+    transport::Time moderation_due_ = transport::kNever;
+    memory::PdId last_pd_ = 0;
+    Statistics statistics_;
+};
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of timers and of completion timestamps.
+transport::Time monotonic_now();
+
+}  // namespace uib::verbs

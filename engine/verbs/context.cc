@@ -1,0 +1,101 @@
+#include "engine/verbs/context.h"
+
+namespace uib::verbs {
+
+ObjectCounts& ObjectCounts::operator+=(const ObjectCounts& other) {
+    pd += other.pd;
+    mr += other.mr;
+    mw += other.mw;
+    cq += other.cq;
+    qp += other.qp;
+    srq += other.srq;
+    channel += other.channel;
+    dm += other.dm;
+    return *this;
+}
+
+ObjectCounts Context::counts() {
+    ObjectCounts counts;
+    counts.pd = pds_.live();
+    counts.mr = regions_.live();
+    counts.mw = windows_.live();
+    counts.cq = cqs_.live();
+    counts.qp = qps_.live();
+    counts.srq = srqs_.live();
+    counts.channel = channels_.live();
+    counts.dm = dms_.live();
+    return counts;
+}
+
+bool Context::drop_queues_of(Client& client) {
+    bool dropped = false;
+    const auto drop = [&](auto& table, std::uint32_t handle) {
+        table.take(handle);
+        dropped = true;
+    };
+    qps_.for_each([&](std::uint32_t handle, Qp& qp) {
+        if (&qp.client() == &client) drop(qps_, handle);
+    });
+    srqs_.for_each([&](std::uint32_t handle, SharedReceiveQueue& srq) {
+        if (&srq.slots().client() == &client && srq.uses == 0) drop(srqs_, handle);
+    });
+    cqs_.for_each([&](std::uint32_t handle, CompletionQueue& cq) {
+        if (&cq.client() != &client || cq.uses != 0) return;
+        adapter_.forget(cq);
+        drop(cqs_, handle);
+    });
+    channels_.for_each([&](std::uint32_t handle, Channel& channel) {
+        if (channel.client == &client && channel.uses == 0) drop(channels_, handle);
+    });
+    return dropped;
+}
+
+bool Context::drop_memory_of(Client& client) {
+    bool dropped = false;
+    windows_.for_each([&](std::uint32_t handle, WindowObject& window) {
+        if (window.owner != &client) return;
+        dealloc_mw(handle);
+        dropped = true;
+    });
+    regions_.for_each([&](std::uint32_t handle, RegionObject& region) {
+        if (region.owner != &client) return;
+        dropped |= dereg_mr(handle) == 0;
+    });
+    dms_.for_each([&](std::uint32_t handle, DeviceMemory& dm) {
+        if (dm.owner == &client) dropped |= free_dm(handle) == 0;
+    });
+    pds_.for_each([&](std::uint32_t handle, Pd& pd) {
+        if (pd.owner == &client) dropped |= dealloc_pd(handle) == 0;
+    });
+    return dropped;
+}
+
+void Context::remove_client(Client& client) {
+    while (drop_queues_of(client) || drop_memory_of(client)) {
+    }
+    // What another client's objects still use belongs to nobody from now on and goes with a later call.
+    pds_.for_each([&](std::uint32_t handle, Pd& pd) {
+        if (pd.owner == nullptr && pd.uses == 0) pds_.take(handle);
+        if (pd.owner == &client) pd.owner = nullptr;
+    });
+    regions_.for_each([&](std::uint32_t, RegionObject& region) {
+        if (region.owner == &client) region.owner = nullptr;
+    });
+    regions_.for_each([&](std::uint32_t handle, RegionObject& region) {
+        if (region.owner == nullptr) dereg_mr(handle);
+    });
+    dms_.for_each([&](std::uint32_t handle, DeviceMemory& dm) {
+        if (dm.owner == &client) dm.owner = nullptr;
+        if (dm.owner == nullptr) free_dm(handle);
+    });
+}
+
+void Context::tend_channels(Client& client) {
+    channels_.for_each([&](std::uint32_t handle, Channel& channel) {
+        if (channel.client != &client) return;
+        if (channel.pipe.has_backlog() && !channel.pipe.retry()) client.note_backlog();
+        if (channel.uses == 0 && channel.pipe.reader_gone()) channels_.take(handle);
+    });
+}
+
+}  // namespace uib::verbs

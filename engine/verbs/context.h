@@ -1,0 +1,126 @@
+// A context: the namespace of handles that ibv_open_device gives a process, and the control operations on its
+// objects.
+//
+// Objects are owned by the context and remember the client (session) that made them; their queues live in
+// that client's memory. A second client may join (ibv_import_device). When a client leaves, its objects go,
+// users first; what somebody else's objects still use (a PD, a region's PD) stays until those go. Every
+// operation checks all it is told and answers with 0 or a positive errno, having changed nothing in the
+// latter case. Used with the lane's baton held.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/ipc/control.h"
+#include "engine/memory/mapped_space.h"
+#include "engine/verbs/adapter.h"
+#include "engine/verbs/completion_queue.h"
+#include "engine/verbs/handle_table.h"
+#include "engine/verbs/qp.h"
+
+namespace uib::verbs {
+
+/// Device memory (ibv_alloc_dm): a memfd that the engine maps and the client may map.
+struct DeviceMemory {
+    Client* owner = nullptr;
+    std::uint64_t length = 0;
+    std::uint32_t uses = 0;
+    ipc::UniqueFd fd;
+    std::shared_ptr<memory::AddressSpace> space;
+};
+
+struct RegionObject {
+    Client* owner = nullptr;
+    Pd* pd = nullptr;
+    DeviceMemory* device_memory = nullptr;
+    memory::Region* region = nullptr;
+    ipc::RegMrRequest definition{};
+};
+
+struct WindowObject {
+    Client* owner = nullptr;
+    Pd* pd = nullptr;
+    memory::Window* window = nullptr;
+};
+
+struct ObjectCounts {
+    std::uint32_t pd = 0, mr = 0, mw = 0, cq = 0, qp = 0, srq = 0, channel = 0, dm = 0;
+    ObjectCounts& operator+=(const ObjectCounts& other);
+};
+
+class Context {
+  public:
+    Context(Adapter& adapter, Device& device, std::uint32_t id)
+        : adapter_(adapter), device_(device), id_(id) {}
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    [[nodiscard]] std::uint32_t id() const { return id_; }
+    [[nodiscard]] Device& device() { return device_; }
+
+    // -- protection domains, memory (context_memory.cc) --
+    int alloc_pd(Client& client, std::uint32_t& handle);
+    int dealloc_pd(std::uint32_t handle);
+    int import_pd(std::uint32_t handle) { return pds_.get(handle) != nullptr ? 0 : ENOENT; }
+    /// `file` is the descriptor that came with the request (shared and dma-buf regions), or -1.
+    int reg_mr(Client& client, const ipc::RegMrRequest& request, int file, ipc::RegMrReply& reply);
+    int rereg_mr(const ipc::ReregMrRequest& request, int file, ipc::RegMrReply& reply);
+    int dereg_mr(std::uint32_t handle);
+    int import_mr(std::uint32_t pd, std::uint32_t handle, ipc::ImportMrReply& reply);
+    int alloc_mw(Client& client, const ipc::AllocMwRequest& request, ipc::AllocMwReply& reply);
+    int dealloc_mw(std::uint32_t handle);
+    int alloc_dm(Client& client, const ipc::AllocDmRequest& request, ipc::AllocDmReply& reply);
+    int free_dm(std::uint32_t handle);
+    [[nodiscard]] DeviceMemory* dm(std::uint32_t handle) const { return dms_.get(handle); }
+    transport::Status bind_window(Qp& qp, const transport::SendRequest& request);
+
+    // -- queues (context_queues.cc) --
+    int create_channel(Client& client, ipc::UniqueFd write_end, std::uint32_t& handle);
+    int destroy_channel(std::uint32_t handle);
+    int create_cq(Client& client, const ipc::CreateCqRequest& request, ipc::CqReply& reply);
+    int resize_cq(const ipc::ResizeCqRequest& request, ipc::CqReply& reply);
+    int modify_cq(const ipc::ModifyCqRequest& request);
+    int destroy_cq(std::uint32_t handle, ipc::EventsReply& reply);
+    int create_srq(Client& client, const ipc::CreateSrqRequest& request, ipc::SrqReply& reply);
+    int modify_srq(const ipc::ModifySrqRequest& request);
+    int query_srq(std::uint32_t handle, ipc::QuerySrqReply& reply);
+    int destroy_srq(std::uint32_t handle, ipc::EventsReply& reply);
+    int create_qp(Client& client, const ipc::CreateQpRequest& request, ipc::QpReply& reply);
+    int modify_qp(const ipc::ModifyQpRequest& request);
+    int query_qp(std::uint32_t handle, ipc::QueryQpReply& reply);
+    int destroy_qp(std::uint32_t handle, ipc::EventsReply& reply);
+    int attach_multicast(const ipc::MulticastRequest& request);
+    int detach_multicast(const ipc::MulticastRequest& request);
+
+    // -- life (context.cc) --
+    /// The client is gone: its objects go. Repeats until no more can go, so order does not matter.
+    void remove_client(Client& client);
+    [[nodiscard]] ObjectCounts counts();
+    /// Channels whose reader has closed and that no CQ uses are dropped; backlogs of `client` are retried.
+    void tend_channels(Client& client);
+
+  private:
+    int make_region(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
+    int make_space(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
+    int check_qp_request(const Client& client, const ipc::CreateQpRequest& request, QpInit& init);
+    void drop_region(std::uint32_t handle);
+    bool drop_queues_of(Client& client);
+    bool drop_memory_of(Client& client);
+
+    Adapter& adapter_;
+    Device& device_;
+    std::uint32_t id_;
+    HandleTable<Pd> pds_;
+    HandleTable<RegionObject> regions_;
+    HandleTable<WindowObject> windows_;
+    HandleTable<DeviceMemory> dms_;
+    HandleTable<Channel> channels_;
+    HandleTable<CompletionQueue> cqs_;
+    HandleTable<SharedReceiveQueue> srqs_;
+    HandleTable<Qp> qps_;
+    std::uint32_t next_srq_number_ = 1;
+};
+
+}  // namespace uib::verbs

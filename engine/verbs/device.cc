@@ -1,0 +1,111 @@
+#include "engine/verbs/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace uib::verbs {
+
+namespace {
+
+/// Locally administered: no vendor's. SPDK and others treat 0 and 0xFFFFFF specially, so neither is used.
+constexpr std::uint32_t kVendorId = 0x025549;
+constexpr std::uint8_t kMtu4096 = 5;    // IBV_MTU_4096
+constexpr std::uint8_t kWidth4x = 2;    // IBV_WIDTH_4X
+constexpr std::uint8_t kSpeedEdr = 32;  // 25 Gb/s a lane
+constexpr std::uint8_t kPhysLinkUp = 5;
+constexpr std::uint8_t kLinkLayerInfiniBand = 1;
+constexpr std::uint32_t kPortActive = 4;  // IBV_PORT_ACTIVE
+constexpr std::uint32_t kCapExtendedSpeeds = 1 << 14;
+constexpr std::uint64_t kLinkLocalPrefix = 0xFE80000000000000;
+
+/// EUI-64 with the locally administered bit set; stable across restarts as device names and indices are.
+constexpr std::uint64_t guid_of(std::uint32_t index) {
+    return 0x0255'4900'0000'0000ULL | (index + 1);
+}
+
+net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
+    net::Gid gid{};
+    for (unsigned i = 0; i < 8; ++i) {
+        gid[i] = static_cast<std::uint8_t>(prefix >> (56 - 8 * i));
+        gid[8 + i] = static_cast<std::uint8_t>(id >> (56 - 8 * i));
+    }
+    return gid;
+}
+
+}  // namespace
+
+Device::Device(std::string name, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric)
+    : name_(std::move(name)),
+      index_(index),
+      lid_(lid),
+      guid_(guid_of(index)),
+      fabric_(fabric),
+      port_(fabric.add_port(lid)),
+      gids_(Limits::kGids),
+      pkeys_{0xFFFF} {
+    gids_[0] = make_gid(kLinkLocalPrefix, guid_);
+}
+
+ipc::DeviceLimits Device::limits() const {
+    ipc::DeviceLimits limits{};
+    limits.max_mr_size = ~std::uint64_t{0};
+    limits.page_size_cap = 0xFFFFF000;
+    limits.vendor_id = kVendorId;
+    limits.vendor_part_id = 1;
+    limits.hw_ver = 1;
+    limits.max_qp = Limits::kMaxQp;
+    limits.max_qp_wr = Limits::kMaxQpWr;
+    limits.max_sge = Limits::kMaxSge;
+    limits.max_sge_rd = Limits::kMaxSge;
+    limits.max_inline = Limits::kMaxInline;
+    limits.max_cq = Limits::kMaxCq;
+    limits.max_cqe = Limits::kMaxCqe;
+    limits.max_mr = Limits::kMaxMr;
+    limits.max_pd = Limits::kMaxPd;
+    limits.max_mw = Limits::kMaxMw;
+    limits.max_qp_rd_atom = Limits::kMaxRdAtomic;
+    limits.max_res_rd_atom = Limits::kMaxRdAtomic * Limits::kMaxQp;
+    limits.max_qp_init_rd_atom = Limits::kMaxRdAtomic;
+    limits.max_mcast_grp = Limits::kMaxMulticastGroups;
+    limits.max_mcast_qp_attach = Limits::kMaxMulticastQps;
+    limits.max_ah = Limits::kMaxAh;
+    limits.max_srq = Limits::kMaxSrq;
+    limits.max_srq_wr = Limits::kMaxSrqWr;
+    limits.max_srq_sge = Limits::kMaxSge;
+    limits.local_ca_ack_delay = 15;
+    limits.max_pkeys = static_cast<std::uint16_t>(pkeys_.size());
+    limits.ports = 1;
+    limits.max_dm_size = Limits::kMaxDm;
+    limits.node_guid = guid_;
+    limits.sys_image_guid = guid_of(0);
+    std::snprintf(limits.fw_ver, sizeof limits.fw_ver, "%s", UIB_VERSION);
+    return limits;
+}
+
+ipc::PortAttributes Device::port_attributes() const {
+    ipc::PortAttributes port{};
+    port.state = kPortActive;
+    port.max_mtu = kMtu4096;
+    port.active_mtu = kMtu4096;
+    port.gid_table_length = Limits::kGids;
+    port.port_cap_flags = kCapExtendedSpeeds;
+    port.max_msg_sz = 1U << 31;
+    port.bad_pkey_counter = static_cast<std::uint32_t>(counters().bad_pkey);
+    port.qkey_violation_counter = static_cast<std::uint32_t>(counters().qkey_violations);
+    port.pkey_table_length = static_cast<std::uint16_t>(pkeys_.size());
+    port.lid = lid_;
+    port.sm_lid = 1;
+    port.max_vl_num = 1;
+    port.subnet_timeout = 18;
+    port.active_width = kWidth4x;
+    port.active_speed = kSpeedEdr;
+    port.active_speed_ex = kSpeedEdr;
+    port.phys_state = kPhysLinkUp;
+    port.link_layer = kLinkLayerInfiniBand;
+    for (std::size_t i = 0; i < gids_.size(); ++i) std::copy(gids_[i].begin(), gids_[i].end(), port.gids[i]);
+    std::copy(pkeys_.begin(), pkeys_.end(), port.pkeys);
+    return port;
+}
+
+}  // namespace uib::verbs

@@ -1,0 +1,65 @@
+// A device: one channel adapter with one port on the internal fabric, its limits and its port's attributes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/ipc/control.h"
+#include "net/fabric/internal_switch.h"
+#include "net/wire/packet.h"
+
+namespace uib::verbs {
+
+/// Limits that every device has; each is true (tests/integration exhausts them).
+struct Limits {
+    static constexpr std::uint32_t kMaxQp = 131072;
+    static constexpr std::uint32_t kMaxQpWr = 32768;
+    static constexpr std::uint32_t kMaxSge = 32;
+    static constexpr std::uint32_t kMaxInline = 1024;
+    static constexpr std::uint32_t kMaxCq = 131072;
+    static constexpr std::uint32_t kMaxCqe = 4 << 20;
+    static constexpr std::uint32_t kMaxMr = 1 << 20;
+    static constexpr std::uint32_t kMaxPd = 65536;
+    static constexpr std::uint32_t kMaxMw = 1 << 20;
+    static constexpr std::uint32_t kMaxRdAtomic = 32;
+    static constexpr std::uint32_t kMaxSrq = 65536;
+    static constexpr std::uint32_t kMaxSrqWr = 32768;
+    static constexpr std::uint32_t kMaxMulticastGroups = 8192;
+    static constexpr std::uint32_t kMaxMulticastQps = 240;
+    static constexpr std::uint32_t kMaxAh = 1 << 24;
+    static constexpr std::uint64_t kMaxDm = std::uint64_t{64} << 20;
+    static constexpr std::uint32_t kMaxDmObjects = 4096;
+    static constexpr std::uint32_t kMaxChannels =
+        4096;  ///< of one context; each is a descriptor of the engine
+    static constexpr std::uint32_t kGids = 8;
+};
+
+class Device {
+  public:
+    Device(std::string name, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric);
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] std::uint32_t index() const { return index_; }
+    [[nodiscard]] net::Lid lid() const { return lid_; }
+    [[nodiscard]] std::uint64_t guid() const { return guid_; }
+    [[nodiscard]] net::InternalSwitch::PortIndex port() const { return port_; }
+    [[nodiscard]] const std::vector<net::Gid>& gids() const { return gids_; }
+    [[nodiscard]] const std::vector<std::uint16_t>& pkeys() const { return pkeys_; }
+
+    [[nodiscard]] ipc::DeviceLimits limits() const;
+    [[nodiscard]] ipc::PortAttributes port_attributes() const;
+    [[nodiscard]] const net::PortCounters& counters() const { return fabric_.counters(port_); }
+
+  private:
+    std::string name_;
+    std::uint32_t index_;
+    net::Lid lid_;
+    std::uint64_t guid_;
+    net::InternalSwitch& fabric_;
+    net::InternalSwitch::PortIndex port_;
+    std::vector<net::Gid> gids_;  ///< Limits::kGids entries; unused ones are zero
+    std::vector<std::uint16_t> pkeys_;
+};
+
+}  // namespace uib::verbs

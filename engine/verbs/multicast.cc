@@ -1,0 +1,56 @@
+#include "engine/verbs/multicast.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/verbs/qp.h"
+
+namespace uib::verbs {
+
+int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid mlid) {
+    if (qp.init().service != transport::Service::kUd || gid[0] != 0xFF || mlid < net::kMulticastLidFirst ||
+        mlid == net::kPermissiveLid)
+        return EINVAL;
+    const Key key{gid, mlid};
+    if (groups_.size() >= Limits::kMaxMulticastGroups && !groups_.contains(key)) return ENOMEM;
+    std::vector<Qp*>& qps = groups_[key];
+    if (std::find(qps.begin(), qps.end(), &qp) != qps.end()) return 0;
+    if (qps.size() >= Limits::kMaxMulticastQps) return ENOMEM;
+    qps.push_back(&qp);
+    ++qp.multicast_groups;
+    fabric_.join(mlid, qp.device().port());
+    return 0;
+}
+
+void MulticastGroups::remove(std::map<Key, std::vector<Qp*>>::iterator group, Qp& qp) {
+    std::erase(group->second, &qp);
+    --qp.multicast_groups;
+    fabric_.leave(group->first.second, qp.device().port());
+    if (group->second.empty()) groups_.erase(group);
+}
+
+int MulticastGroups::detach(Qp& qp, const net::Gid& gid, net::Lid mlid) {
+    const auto group = groups_.find({gid, mlid});
+    if (group == groups_.end() ||
+        std::find(group->second.begin(), group->second.end(), &qp) == group->second.end())
+        return EINVAL;
+    remove(group, qp);
+    return 0;
+}
+
+void MulticastGroups::detach_all(Qp& qp) {
+    for (auto group = groups_.begin(); qp.multicast_groups != 0 && group != groups_.end();) {
+        const auto next = std::next(group);
+        if (std::find(group->second.begin(), group->second.end(), &qp) != group->second.end())
+            remove(group, qp);
+        group = next;
+    }
+}
+
+const std::vector<Qp*>& MulticastGroups::members(const net::Gid& gid, net::Lid mlid) const {
+    static const std::vector<Qp*> kNobody;
+    const auto group = groups_.find({gid, mlid});
+    return group == groups_.end() ? kNobody : group->second;
+}
+
+}  // namespace uib::verbs

@@ -1,0 +1,132 @@
+// Send, receive and shared receive rings in the client's memory, as the transport's SendQueue and
+// ReceiveQueue.
+//
+// Everything read here was written by the client. A request is copied once into private memory and only the
+// copy is checked. A producer index more than the ring's size ahead of what was consumed condemns the client.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/ipc/control.h"
+#include "engine/ipc/doorbell.h"
+#include "engine/transport/host.h"
+#include "engine/verbs/client.h"
+#include "engine/verbs/pd.h"
+
+namespace uib::verbs {
+
+/// Sizes of a ring, already checked against the device's limits.
+struct RingShape {
+    std::uint32_t entries = 0;  ///< a power of two
+    std::uint32_t stride = 0;
+    std::uint32_t max_sge = 0;
+    std::uint32_t max_inline = 0;
+};
+
+class SendRing final : public transport::SendQueue {
+  public:
+    SendRing(Client& client, transport::Service service, const RingShape& shape, bool signal_all);
+    ~SendRing() override;
+
+    bool allocate();
+    /// After a move to RESET: indices start again at 0.
+    void reset();
+
+    std::uint32_t producer() override;
+    void fetch(std::uint32_t index, transport::SendRequest& out) override;
+
+    /// Tells the ring how far the machine has got, to judge the client's index.
+    void set_consumed(std::uint32_t consumed) { consumed_ = consumed; }
+    [[nodiscard]] ipc::QueueControl& control() const {
+        return *reinterpret_cast<ipc::QueueControl*>(block_.memory);
+    }
+    [[nodiscard]] ipc::QueueLocation location() const;
+    [[nodiscard]] const RingShape& shape() const { return shape_; }
+
+  private:
+    Client& client_;
+    transport::Service service_;
+    RingShape shape_;
+    bool signal_all_;
+    ArenaBlock block_;
+    std::uint32_t consumed_ = 0;
+};
+
+/// What RingReceiveQueue and SharedReceiveQueue have in common: slots of receive requests.
+class ReceiveSlots {
+  public:
+    ReceiveSlots(Client& client, const RingShape& shape, bool shared);
+    ~ReceiveSlots();
+    bool allocate();
+    void read(std::uint32_t slot, transport::ReceiveRequest& out) const;
+
+    [[nodiscard]] Client& client() const { return client_; }
+    [[nodiscard]] ipc::QueueControl& control() const {
+        return *reinterpret_cast<ipc::QueueControl*>(block_.memory);
+    }
+    [[nodiscard]] ipc::QueueLocation location() const;
+    [[nodiscard]] ipc::Location available_location() const;
+    [[nodiscard]] const RingShape& shape() const { return shape_; }
+    /// SRQ: the slot number at place `index` of the list of posted slots.
+    [[nodiscard]] std::uint32_t posted_slot(std::uint32_t index) const;
+
+  private:
+    [[nodiscard]] std::size_t slots_offset() const;
+
+    Client& client_;
+    RingShape shape_;
+    bool shared_;
+    ArenaBlock block_;
+};
+
+class ReceiveRing final : public transport::ReceiveQueue {
+  public:
+    ReceiveRing(Client& client, const RingShape& shape) : slots_(client, shape, false) {}
+    bool allocate() { return slots_.allocate(); }
+    void reset();
+
+    bool take(transport::ReceiveRequest& out) override;
+    std::uint32_t available() override;
+    [[nodiscard]] bool shared() const override { return false; }
+    [[nodiscard]] const ReceiveSlots& slots() const { return slots_; }
+
+  private:
+    ReceiveSlots slots_;
+    std::uint32_t consumed_ = 0;
+};
+
+class SharedReceiveQueue final : public transport::ReceiveQueue {
+  public:
+    SharedReceiveQueue(Client& client, const RingShape& shape, std::uint64_t user_handle,
+                       std::uint32_t number)
+        : slots_(client, shape, true), user_handle_(user_handle), number_(number) {}
+    ~SharedReceiveQueue() override {
+        if (pd != nullptr) --pd->uses;
+    }
+    bool allocate() { return slots_.allocate(); }
+
+    bool take(transport::ReceiveRequest& out) override;
+    std::uint32_t available() override;
+    [[nodiscard]] bool shared() const override { return true; }
+
+    void set_limit(std::uint32_t limit) { limit_ = limit; }
+    [[nodiscard]] std::uint32_t limit() const { return limit_; }
+    [[nodiscard]] const ReceiveSlots& slots() const { return slots_; }
+    [[nodiscard]] std::uint64_t user_handle() const { return user_handle_; }
+    [[nodiscard]] std::uint32_t number() const { return number_; }
+
+    std::uint32_t uses = 0;
+    std::uint32_t async_events = 0;
+    std::uint32_t max_wr = 0;  ///< what the client asked for, as queries show it
+    Pd* pd = nullptr;          ///< counted as a use while this lives
+
+  private:
+    ReceiveSlots slots_;
+    std::uint64_t user_handle_;
+    std::uint32_t number_;
+    std::uint32_t consumed_ = 0;
+    std::uint32_t limit_ = 0;
+};
+
+}  // namespace uib::verbs

@@ -1,0 +1,202 @@
+#include "provider/cq.h"
+
+#include <array>
+#include <cstring>
+#include <mutex>
+
+#include "provider/context.h"
+#include "provider/events.h"
+#include "provider/post_recv.h"
+#include "provider/qp.h"
+#include "provider/srq.h"
+#include "provider/waiting.h"
+
+namespace uib::provider {
+namespace {
+
+constexpr std::array<ibv_wc_opcode, ipc::kWorkOpcodeCount> kSendOpcodes = {
+    IBV_WC_SEND,      IBV_WC_SEND,      IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
+    IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,    IBV_WC_LOCAL_INV};
+
+ibv_wc_opcode opcode_of(const ipc::Cqe& cqe) {
+    if (cqe.opcode < kSendOpcodes.size()) return kSendOpcodes[cqe.opcode];
+    return cqe.opcode == static_cast<std::uint8_t>(ipc::ReceiveOpcode::kReceiveRdmaWithImmediate)
+               ? IBV_WC_RECV_RDMA_WITH_IMM
+               : IBV_WC_RECV;
+}
+
+std::uint32_t wc_flags_of(std::uint16_t flags) {
+    std::uint32_t result = 0;
+    if (flags & ipc::kCqeGrh) result |= IBV_WC_GRH;
+    if (flags & ipc::kCqeImmediate) result |= IBV_WC_WITH_IMM;
+    if (flags & ipc::kCqeInvalidate) result |= IBV_WC_WITH_INV;
+    return result;
+}
+
+/// Takes the receive request of `cqe` off its queue, its payload put where the program wants it. False if
+/// that failed.
+bool finish_receive(Qp& qp, const ipc::Cqe& cqe) {
+    const bool has_payload = (cqe.flags & ipc::kCqeInline) != 0;
+    bool placed = true;
+    if (cqe.flags & ipc::kCqeSrq) {
+        if (qp.srq == nullptr) return false;
+        const std::lock_guard lock(qp.srq->lock);
+        SharedReceiveQueue& queue = qp.srq->queue;
+        if (has_payload && cqe.wqe_index < queue.memory().entries)
+            placed =
+                place_payload(qp.context->lkeys(), qp.srq->pd, queue.memory(), cqe.wqe_index, cqe.byte_len);
+        queue.give_back(cqe.wqe_index);
+    } else {
+        if (has_payload)
+            placed = place_payload(qp.context->lkeys(), qp.pd, qp.rq.memory(), cqe.wqe_index, cqe.byte_len);
+        qp.rq.complete_oldest();
+    }
+    return placed;
+}
+
+Completion flushed(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode) {
+    Completion completion{};
+    completion.wr_id = wr_id;
+    completion.status = IBV_WC_WR_FLUSH_ERR;
+    completion.opcode = opcode;
+    completion.qp_number = qp.number;
+    return completion;
+}
+
+bool flush_send(Qp& qp, Completion& completion) {
+    const std::lock_guard lock(qp.sq_lock);
+    if (qp.sq.outstanding() == 0) return false;
+    const std::uint32_t index = qp.sq.freed();
+    const ipc::SendWqe* wqe = qp.sq.wqe(index);
+    const ibv_wc_opcode opcode = wqe->opcode < kSendOpcodes.size() ? kSendOpcodes[wqe->opcode] : IBV_WC_SEND;
+    completion = flushed(qp, wqe->wr_id, opcode);
+    qp.sq.complete(index);
+    return true;
+}
+
+bool flush_receive(Qp& qp, Completion& completion) {
+    if (qp.srq != nullptr) {
+        const std::lock_guard lock(qp.srq->lock);
+        const auto slot = qp.srq->queue.take_posted();
+        if (!slot) return false;
+        completion = flushed(qp, qp.srq->queue.wqe(*slot)->wr_id, IBV_WC_RECV);
+        return true;
+    }
+    const std::lock_guard lock(qp.rq_lock);
+    if (qp.rq.outstanding() == 0) return false;
+    completion = flushed(qp, qp.rq.wqe(qp.rq.freed())->wr_id, IBV_WC_RECV);
+    qp.rq.complete_oldest();
+    return true;
+}
+
+}  // namespace
+
+void to_wc(const Completion& completion, ibv_wc& wc) {
+    wc.wr_id = completion.wr_id;
+    wc.status = completion.status;
+    wc.opcode = completion.opcode;
+    wc.vendor_err = completion.vendor_error;
+    wc.byte_len = completion.byte_len;
+    wc.imm_data = completion.immediate;
+    wc.qp_num = completion.qp_number;
+    wc.src_qp = completion.source_qp;
+    wc.wc_flags = completion.wc_flags;
+    wc.pkey_index = completion.pkey_index;
+    wc.slid = completion.slid;
+    wc.sl = completion.sl;
+    wc.dlid_path_bits = completion.dlid_path_bits;
+}
+
+bool Cq::take(Completion& completion) {
+    while (const ipc::Cqe* cqe = ring.front()) {
+        const bool known = translate(*cqe, completion);
+        ring.pop();
+        if (known) return true;
+    }
+    return context->dead() && flush(completion);
+}
+
+bool Cq::translate(const ipc::Cqe& cqe, Completion& completion) {
+    Qp* qp = context->find_qp(cqe.qp_slot);
+    if (qp == nullptr || qp->number != cqe.qp_number) return false;
+    completion.wr_id = cqe.wr_id;
+    completion.timestamp_ns = cqe.timestamp_ns;
+    completion.status = static_cast<ibv_wc_status>(cqe.status);
+    completion.opcode = opcode_of(cqe);
+    completion.vendor_error = cqe.vendor_error;
+    completion.byte_len = cqe.byte_len;
+    completion.immediate = cqe.immediate;
+    completion.qp_number = cqe.qp_number;
+    completion.source_qp = cqe.source_qp;
+    completion.wc_flags = wc_flags_of(cqe.flags);
+    completion.pkey_index = cqe.pkey_index;
+    completion.slid = cqe.slid;
+    completion.sl = cqe.sl;
+    completion.dlid_path_bits = cqe.dlid_path_bits;
+    if ((cqe.flags & ipc::kCqeReceive) == 0) {
+        qp->sq.complete(cqe.wqe_index);
+    } else if (!finish_receive(*qp, cqe) && completion.status == IBV_WC_SUCCESS) {
+        completion.status = IBV_WC_LOC_PROT_ERR;
+    }
+    return true;
+}
+
+bool Cq::flush(Completion& completion) {
+    return context->any_qp([&](Qp& qp) {
+        if (qp.send_cq == this && flush_send(qp, completion)) return true;
+        return qp.recv_cq == this && flush_receive(qp, completion);
+    });
+}
+
+void Cq::forget(const Qp& qp) {
+    ring.for_each_pending([&](ipc::Cqe& cqe) {
+        if (cqe.qp_slot != qp.slot || cqe.qp_number != qp.number) return;
+        cqe.flags |= ipc::kCqeVoid;
+        if ((cqe.flags & ipc::kCqeSrq) == 0 || qp.srq == nullptr) return;
+        const std::lock_guard srq_lock(qp.srq->lock);
+        qp.srq->queue.give_back(cqe.wqe_index);
+    });
+}
+
+void Cq::write_own_event() {
+    if (channel == nullptr) return;
+    const int fd = context->channels().write_fd_of(channel->fd);
+    const auto event = reinterpret_cast<std::uint64_t>(&handle());
+    if (fd >= 0) write_event(fd, &event, sizeof event);
+}
+
+int poll_cq(ibv_cq* handle, int count, ibv_wc* wc) {
+    Cq& cq = Cq::of(handle);
+    if (cq.context->control().liveness() == Liveness::kForeign) return -1;
+    int found = 0;
+    {
+        const std::lock_guard lock(cq.lock);
+        if (cq.ring.overrun()) return -1;
+        Completion completion;
+        while (found < count && cq.take(completion)) to_wc(completion, wc[found++]);
+        cq.ring.release();
+        if (found != 0) cq.empty_polls = 0;
+    }
+    if (found == 0 && count > 0) after_empty_poll(cq.empty_polls);
+    return found;
+}
+
+int req_notify_cq(ibv_cq* handle, int solicited_only) {
+    Cq& cq = Cq::of(handle);
+    if (cq.context->alive()) {
+        const std::lock_guard lock(cq.lock);
+        cq.ring.arm(solicited_only ? ipc::kArmSolicited : ipc::kArmAll);
+        return 0;
+    }
+    if (!cq.context->dead()) return EIO;
+    // Nobody else writes events any more: whoever still has work outstanding gets one.
+    const bool work_left = cq.context->any_qp([&](Qp& qp) {
+        if (qp.send_cq == &cq && qp.sq.outstanding() != 0) return true;
+        if (qp.recv_cq != &cq) return false;
+        return qp.srq != nullptr ? qp.srq->queue.outstanding() != 0 : qp.rq.outstanding() != 0;
+    });
+    if (work_left) cq.write_own_event();
+    return 0;
+}
+
+}  // namespace uib::provider

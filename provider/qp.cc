@@ -1,0 +1,236 @@
+#include "provider/qp.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "provider/ah.h"
+#include "provider/context.h"
+#include "provider/cq.h"
+#include "provider/events.h"
+#include "provider/qp_attributes.h"
+#include "provider/srq.h"
+
+namespace uib::provider {
+namespace {
+
+constexpr std::uint32_t kKnownInitMask =
+    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+/// What create_qp and create_qp_ex have in common to refuse. 0 or errno.
+int check(const ibv_context& context, const ibv_qp_init_attr_ex& wish) {
+    if (wish.qp_type != IBV_QPT_RC && wish.qp_type != IBV_QPT_UC && wish.qp_type != IBV_QPT_UD)
+        return EOPNOTSUPP;
+    if ((wish.comp_mask & ~kKnownInitMask) != 0) return EOPNOTSUPP;
+    if ((wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
+        (wish.create_flags & ~static_cast<std::uint32_t>(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)) != 0)
+        return EOPNOTSUPP;
+    if ((wish.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wish.pd == nullptr) return EINVAL;
+    if (wish.send_cq == nullptr || wish.recv_cq == nullptr) return EINVAL;
+    const bool one_context = wish.pd->context == &context && wish.send_cq->context == &context &&
+                             wish.recv_cq->context == &context &&
+                             (wish.srq == nullptr || wish.srq->context == &context);
+    return one_context ? 0 : EINVAL;
+}
+
+bool attach_ring(Context& context, const ipc::QueueLocation& where, OrderedQueue& queue) {
+    RingMemory ring{};
+    ring.entries = where.entries;
+    ring.stride = where.stride;
+    ring.max_sge = where.max_sge;
+    ring.max_inline = where.max_inline;
+    if (ring.entries != 0) {
+        ring.control = context.control().resolve_array<ipc::QueueControl>(where.control);
+        ring.slots = context.control().resolve(where.slots, std::size_t{ring.entries} * ring.stride);
+        if (ring.control == nullptr || ring.slots == nullptr) return false;
+    }
+    queue.attach(ring);
+    return true;
+}
+
+ipc::CreateQpRequest to_request(const Qp& qp, const ibv_qp_init_attr_ex& wish) {
+    ipc::CreateQpRequest request{};
+    request.user_handle = reinterpret_cast<std::uint64_t>(&qp.verbs.qp);
+    request.pd = wish.pd->handle;
+    request.send_cq = wish.send_cq->handle;
+    request.recv_cq = wish.recv_cq->handle;
+    request.srq = wish.srq == nullptr ? 0 : wish.srq->handle + 1;
+    request.service = static_cast<std::uint32_t>(wish.qp_type);
+    request.signal_all = wish.sq_sig_all != 0;
+    request.max_send_wr = wish.cap.max_send_wr;
+    request.max_recv_wr = wish.srq == nullptr ? wish.cap.max_recv_wr : 0;
+    request.max_send_sge = wish.cap.max_send_sge;
+    request.max_recv_sge = wish.srq == nullptr ? wish.cap.max_recv_sge : 0;
+    request.max_inline = wish.cap.max_inline_data;
+    request.create_flags = wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? wish.create_flags : 0;
+    return request;
+}
+
+void fill_handle(Qp& qp, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
+    ibv_qp& handle = qp.handle();
+    handle.context = wish.pd->context;
+    handle.qp_context = wish.qp_context;
+    handle.pd = wish.pd;
+    handle.send_cq = wish.send_cq;
+    handle.recv_cq = wish.recv_cq;
+    handle.srq = wish.srq;
+    handle.handle = made.handle;
+    handle.qp_num = made.qp_number;
+    handle.state = IBV_QPS_RESET;
+    handle.qp_type = wish.qp_type;
+    ::pthread_mutex_init(&handle.mutex, nullptr);
+    ::pthread_cond_init(&handle.cond, nullptr);
+}
+
+int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
+    Context& context = Context::of(wish.pd->context);
+    qp.context = &context;
+    qp.send_cq = &Cq::of(wish.send_cq);
+    qp.recv_cq = &Cq::of(wish.recv_cq);
+    qp.srq = wish.srq == nullptr ? nullptr : &Srq::of(wish.srq);
+    qp.pd = wish.pd->handle;
+    qp.service = wish.qp_type;
+    qp.signal_all = wish.sq_sig_all != 0;
+    qp.payload_offset = wish.qp_type == IBV_QPT_UD ? ipc::kDatagramPayloadOffset : ipc::kSendPayloadOffset;
+    if ((wish.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+        if (!install_wr_api(qp, wish.send_ops_flags)) return EOPNOTSUPP;
+        qp.verbs.comp_mask |= abi::kVerbsQpExtended;
+    }
+    ipc::QpReply made{};
+    const int error = context.control().call(ipc::Operation::kCreateQp, to_request(qp, wish), made);
+    if (error != 0) return error;
+    if (!attach_ring(context, made.send, qp.sq) || !attach_ring(context, made.receive, qp.rq) ||
+        made.slot >= ipc::kDoorbellSlots)
+        return EPROTO;
+    qp.number = made.qp_number;
+    qp.slot = made.slot;
+    fill_handle(qp, wish, made);
+    wish.cap = {qp.sq.memory().entries, qp.rq.memory().entries, qp.sq.memory().max_sge,
+                qp.rq.memory().max_sge, qp.sq.memory().max_inline};
+    context.add_qp(&qp);
+    return 0;
+}
+
+void forget_completions(Qp& qp) {
+    {
+        const std::lock_guard lock(qp.send_cq->lock);
+        qp.send_cq->forget(qp);
+    }
+    if (qp.recv_cq == qp.send_cq) return;
+    const std::lock_guard lock(qp.recv_cq->lock);
+    qp.recv_cq->forget(qp);
+}
+
+/// The QP went to RESET: nothing is outstanding on either side.
+void restart(Qp& qp) {
+    forget_completions(qp);
+    {
+        const std::lock_guard lock(qp.sq_lock);
+        qp.sq.restart();
+    }
+    const std::lock_guard lock(qp.rq_lock);
+    qp.rq.restart();
+}
+
+int multicast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid, ipc::Operation operation) {
+    if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff) return EINVAL;
+    ipc::MulticastRequest request{};
+    request.qp = qp->handle;
+    request.lid = lid;
+    std::memcpy(request.gid, gid->raw, sizeof request.gid);
+    return Qp::of(qp).context->control().command(operation, request);
+}
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
+    int error = check(*context, *attributes);
+    auto qp = std::make_unique<Qp>();
+    if (error == 0) error = create(*qp, *attributes);
+    if (error != 0) {
+        errno = error;
+        return nullptr;
+    }
+    return &qp.release()->handle();
+}
+
+ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
+    ibv_qp_init_attr_ex extended{};
+    extended.qp_context = attributes->qp_context;
+    extended.send_cq = attributes->send_cq;
+    extended.recv_cq = attributes->recv_cq;
+    extended.srq = attributes->srq;
+    extended.cap = attributes->cap;
+    extended.qp_type = attributes->qp_type;
+    extended.sq_sig_all = attributes->sq_sig_all;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+    extended.pd = pd;
+    ibv_qp* qp = create_qp_ex(pd->context, &extended);
+    if (qp != nullptr) attributes->cap = extended.cap;
+    return qp;
+}
+
+int modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
+    Qp& qp = Qp::of(handle);
+    ipc::ModifyQpRequest request{};
+    request.handle = handle->handle;
+    request.mask = static_cast<std::uint32_t>(mask);
+    request.attributes = to_ipc(*attributes, mask);
+    if (const int error = qp.context->control().command(ipc::Operation::kModifyQp, request); error != 0)
+        return error;
+    if (mask & IBV_QP_PORT) qp.port.store(attributes->port_num, std::memory_order_relaxed);
+    if (mask & IBV_QP_STATE) {
+        if (attributes->qp_state == IBV_QPS_RESET) restart(qp);
+        qp.state.store(attributes->qp_state, std::memory_order_relaxed);
+    }
+    return 0;
+}
+
+int query_qp(ibv_qp* handle, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
+    Qp& qp = Qp::of(handle);
+    ipc::QueryQpReply reply{};
+    const int error =
+        qp.context->control().call(ipc::Operation::kQueryQp, ipc::HandleBody{handle->handle, 0}, reply);
+    if (error != 0) return error;
+    *attributes = from_ipc(reply.attributes);
+    attributes->cap = {reply.max_send_wr, reply.max_recv_wr, reply.max_send_sge, reply.max_recv_sge,
+                       reply.max_inline};
+    *init = {handle->qp_context,
+             handle->send_cq,
+             handle->recv_cq,
+             handle->srq,
+             attributes->cap,
+             handle->qp_type,
+             static_cast<int>(reply.signal_all)};
+    qp.state.store(attributes->qp_state, std::memory_order_relaxed);
+    return 0;
+}
+
+int destroy_qp(ibv_qp* handle) {
+    Qp& qp = Qp::of(handle);
+    Context& context = *qp.context;
+    ipc::EventsReply events{};
+    const int error =
+        context.control().call(ipc::Operation::kDestroyQp, ipc::HandleBody{handle->handle, 0}, events);
+    if (context.forgive_death(error) != 0) return error;
+    forget_completions(qp);
+    context.remove_qp(&qp);
+    const int unread =
+        purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
+                     reinterpret_cast<std::uint64_t>(handle), is_qp_event);
+    await_acknowledged(handle->mutex, handle->cond, handle->events_completed,
+                       owed_events(error == 0, events.async_events, unread, qp.async_events_read));
+    const std::unique_ptr<Qp> owner(&qp);
+    return 0;
+}
+
+int attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
+    return multicast(qp, gid, lid, ipc::Operation::kAttachMulticast);
+}
+
+int detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
+    return multicast(qp, gid, lid, ipc::Operation::kDetachMulticast);
+}
+
+}  // namespace uib::provider

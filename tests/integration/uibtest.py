@@ -187,8 +187,8 @@ class Engine:
         self.close()
 
     def environment(self):
-        environment = {k: v for k, v in os.environ.items()
-                       if not k.startswith(("UIB_", "LD_PRELOAD")) and k != "XDG_RUNTIME_DIR"}
+        dropped = ("UIB_SOCKET", "UIB_CONFIG", "UIB_BUILD", "LD_PRELOAD", "XDG_RUNTIME_DIR")
+        environment = {k: v for k, v in os.environ.items() if k not in dropped}
         environment["UIB_SOCKET"] = str(self.socket)
         environment["TMPDIR"] = str(self.directory)
         return environment

@@ -26,7 +26,8 @@ class UniqueFd {
     }
     [[nodiscard]] int get() const { return fd_; }
     [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-    explicit operator bool() const { return fd_ >= 0; }
+    [[nodiscard]] bool valid() const { return fd_ >= 0; }
+    explicit operator bool() const { return valid(); }
 
   private:
     int fd_ = -1;

@@ -6,6 +6,7 @@
 #include "engine/verbs/completion_queue.h"
 #include "engine/verbs/context.h"
 #include "engine/verbs/qp.h"
+#include "engine/verbs/qp_counter_names.h"
 
 namespace uib::verbs {
 
@@ -45,25 +46,36 @@ void Adapter::remove_client(Client& client) {
     std::erase(clients_, &client);
 }
 
-std::uint32_t Adapter::add_qp(Qp& qp) {
+std::uint32_t Adapter::reserve_qp_number() {
     // A number rests as long as possible before it is used again, so that a late packet finds nobody.
     if (qps_.size() < kFirstQpNumber + Limits::kMaxQp) {
-        qps_.push_back(&qp);
+        qps_.push_back(nullptr);
         return static_cast<std::uint32_t>(qps_.size() - 1);
     }
     if (free_numbers_.empty()) return 0;
     const std::uint32_t number = free_numbers_.front();
     free_numbers_.pop_front();
-    qps_[number] = &qp;
     return number;
+}
+
+void Adapter::add_qp(Qp& qp) {
+    qps_[qp.number()] = &qp;
 }
 
 void Adapter::remove_qp(Qp& qp) {
     multicast_.detach_all(qp);
+    add_counters(qp.device().retired, qp.machine().counters());
     keys_.release_windows_of(qp.number());
     if (qp.active) std::erase(active_, &qp);
     qps_[qp.number()] = nullptr;
     free_numbers_.push_back(qp.number());
+}
+
+transport::QpCounters Adapter::qp_counters(const Device& device) const {
+    transport::QpCounters sum = device.retired;
+    for (const Qp* qp : qps_)
+        if (qp != nullptr && &qp->device() == &device) add_counters(sum, qp->machine().counters());
+    return sum;
 }
 
 void Adapter::forget(CompletionQueue& cq) {

@@ -24,6 +24,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/memory/key_table.h"
@@ -54,8 +55,14 @@ class Adapter final : public transport::Host {
     /// When turn() must run again without a doorbell; kNever if not at all.
     [[nodiscard]] transport::Time next_deadline() const;
 
+    /// True once after a client was condemned, or one of its pipes got a backlog.
+    [[nodiscard]] bool take_attention() { return std::exchange(attention_, false); }
+
     // -- clients and objects (baton held) --
-    void add_client(Client& client) { clients_.push_back(&client); }
+    void add_client(Client& client) {
+        client.set_attention(&attention_);
+        clients_.push_back(&client);
+    }
     void remove_client(Client& client);
     [[nodiscard]] const std::vector<Client*>& clients() const { return clients_; }
     [[nodiscard]] std::vector<std::unique_ptr<Device>>& devices() { return devices_; }
@@ -63,9 +70,13 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::InternalSwitch& fabric() const { return fabric_; }
     [[nodiscard]] memory::PdId next_pd() { return ++last_pd_; }
     MulticastGroups& multicast() { return multicast_; }
+    /// Sums over the device's QPs, living and gone.
+    [[nodiscard]] transport::QpCounters qp_counters(const Device& device) const;
 
-    /// Gives the QP a number; 0 when there is none left.
-    std::uint32_t add_qp(Qp& qp);
+    /// A number for a new QP; 0 when there is none left.
+    std::uint32_t reserve_qp_number();
+    /// From now on packets reach the QP. Its number must be reserved.
+    void add_qp(Qp& qp);
     void remove_qp(Qp& qp);
     /// A CQ is going away.
     void forget(CompletionQueue& cq);
@@ -139,6 +150,7 @@ class Adapter final : public transport::Host {
     std::priority_queue<TimerEntry, std::vector<TimerEntry>, std::greater<>> timers_;
     transport::Time moderation_due_ = transport::kNever;
     memory::PdId last_pd_ = 0;
+    bool attention_ = false;
     Statistics statistics_;
 };
 

@@ -50,6 +50,7 @@ void Client::raise(std::uint32_t type, std::uint64_t element, std::uint32_t* cou
 
 void Client::condemn(const char* why) {
     if (condemned_ == nullptr) condemned_ = why;
+    call_attention();
 }
 
 }  // namespace uib::verbs

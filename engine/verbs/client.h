@@ -56,10 +56,20 @@ class Client {
     [[nodiscard]] const char* condemned() const { return condemned_; }
 
     /// A pipe of this client has a backlog that the daemon must retry.
-    void note_backlog() { backlog_ = true; }
+    void note_backlog() {
+        backlog_ = true;
+        call_attention();
+    }
     [[nodiscard]] bool take_backlog_note() { return std::exchange(backlog_, false); }
 
+    /// Where to tell that the daemon should look after this client (Adapter::add_client).
+    void set_attention(bool* flag) { attention_ = flag; }
+
   private:
+    void call_attention() {
+        if (attention_ != nullptr) *attention_ = true;
+    }
+
     std::uint32_t id_;
     int pid_;
     memory::MappedSpace::Credentials credentials_;
@@ -72,6 +82,7 @@ class Client {
     std::vector<std::uint32_t> free_slots_;
     const char* condemned_ = nullptr;
     bool backlog_ = false;
+    bool* attention_ = nullptr;
 };
 
 }  // namespace uib::verbs

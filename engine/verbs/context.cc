@@ -74,10 +74,6 @@ void Context::remove_client(Client& client) {
     while (drop_queues_of(client) || drop_memory_of(client)) {
     }
     // What another client's objects still use belongs to nobody from now on and goes with a later call.
-    pds_.for_each([&](std::uint32_t handle, Pd& pd) {
-        if (pd.owner == nullptr && pd.uses == 0) pds_.take(handle);
-        if (pd.owner == &client) pd.owner = nullptr;
-    });
     regions_.for_each([&](std::uint32_t, RegionObject& region) {
         if (region.owner == &client) region.owner = nullptr;
     });
@@ -87,6 +83,10 @@ void Context::remove_client(Client& client) {
     dms_.for_each([&](std::uint32_t handle, DeviceMemory& dm) {
         if (dm.owner == &client) dm.owner = nullptr;
         if (dm.owner == nullptr) free_dm(handle);
+    });
+    pds_.for_each([&](std::uint32_t handle, Pd& pd) {
+        if (pd.owner == &client) pd.owner = nullptr;
+        if (pd.owner == nullptr) dealloc_pd(handle);
     });
 }
 

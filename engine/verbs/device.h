@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/transport/queue_pair.h"
 #include "net/fabric/internal_switch.h"
 #include "net/wire/packet.h"
 
@@ -50,6 +51,8 @@ class Device {
     [[nodiscard]] ipc::DeviceLimits limits() const;
     [[nodiscard]] ipc::PortAttributes port_attributes() const;
     [[nodiscard]] const net::PortCounters& counters() const { return fabric_.counters(port_); }
+    /// What destroyed QPs had counted.
+    transport::QpCounters retired;
 
   private:
     std::string name_;

@@ -76,13 +76,13 @@ int Qp::start() {
     const auto slot = init_.client->take_slot(*this);
     if (!slot) return ENOMEM;
     slot_ = *slot;
-    number_ = adapter_.add_qp(*this);
-    if (number_ == 0) {
+    const std::uint32_t number = adapter_.reserve_qp_number();
+    if (number == 0) {
         init_.client->free_slot(slot_);
         return ENOMEM;
     }
     transport::QpConfig config;
-    config.number = number_;
+    config.number = number;
     config.service = init_.service;
     config.pd = init_.pd->id;
     config.max_send_wr = init_.send.entries;
@@ -91,6 +91,8 @@ int Qp::start() {
         init_.srq != nullptr ? static_cast<transport::ReceiveQueue*>(init_.srq) : receive_ring_.get();
     config.owner = this;
     machine_ = transport::QueuePair::make(config, adapter_);
+    number_ = number;
+    adapter_.add_qp(*this);
     return 0;
 }
 
@@ -180,7 +182,7 @@ int Qp::modify(const ipc::QpAttributes& attributes, std::uint32_t mask) {
     machine_->apply(state, parameters(),
                     (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attributes.enable_sqd_event != 0);
     note_state();
-    adapter_.activate(*this);
+    if (machine_->wants_run()) adapter_.activate(*this);
     return 0;
 }
 

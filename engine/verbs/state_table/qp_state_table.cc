@@ -64,7 +64,6 @@ bool known_service(ibv_qp_type service) {
 constexpr unsigned kFiveBits = 31;
 constexpr unsigned kThreeBits = 7;
 constexpr std::uint32_t kQpNumberMask = 0xFFFFFF;
-constexpr std::uint32_t kFlowLabelMask = 0xFFFFF;
 constexpr unsigned kServiceLevels = 16;
 constexpr unsigned kFirstMulticastLid = 0xC000;
 constexpr unsigned kUnusedRate = 1;
@@ -81,7 +80,7 @@ bool good_path(const ipc::PathAttributes& path, const ValueLimits& limits) {
     const bool global = path.is_global != 0;
     if (global) {
         constexpr std::uint8_t kMulticastGid = 0xFF;
-        if (path.sgid_index >= limits.gid_table_length || path.flow_label > kFlowLabelMask) return false;
+        if (path.sgid_index >= limits.gid_table_length) return false;
         if (path.dgid[0] == kMulticastGid) return false;
     }
     if (limits.ethernet) return global;

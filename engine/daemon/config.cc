@@ -1,0 +1,115 @@
+#include "engine/daemon/config.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+#include "engine/ipc/control.h"
+
+namespace uib::daemon {
+
+namespace {
+
+constexpr std::array kLogLevels = {"trace", "debug", "info", "warning", "error", "off"};
+
+[[noreturn]] void refuse(const std::string& file, const toml::source_region& where, const std::string& what) {
+    std::ostringstream message;
+    message << file << ":" << where.begin.line << ":" << where.begin.column << ": " << what;
+    throw ConfigError(message.str());
+}
+
+/// Keys outside `known` are refused.
+void check_keys(const std::string& file, const toml::table& table,
+                std::initializer_list<std::string_view> known, const std::string& where) {
+    for (const auto& [key, value] : table)
+        if (std::find(known.begin(), known.end(), key.str()) == known.end())
+            refuse(file, key.source(), "unknown key '" + std::string(key.str()) + "' in " + where);
+}
+
+template <typename T>
+T value_of(const std::string& file, const toml::node& node, const char* expected) {
+    if (const auto value = node.value_exact<T>()) return *value;
+    refuse(file, node.source(), std::string("expected ") + expected);
+}
+
+/// What can be a file name in sysfs and fits the protocol.
+bool good_device_name(const std::string& name) {
+    const auto good = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+    };
+    return !name.empty() && name.size() < ipc::kDeviceNameMax && std::all_of(name.begin(), name.end(), good);
+}
+
+void read_engine(const std::string& file, const toml::table& table, Config& config) {
+    check_keys(file, table, {"socket", "log_level", "devices"}, "[engine]");
+    if (const toml::node* node = table.get("socket"))
+        config.socket = value_of<std::string>(file, *node, "a string");
+    if (const toml::node* node = table.get("log_level")) {
+        config.log_level = value_of<std::string>(file, *node, "a string");
+        if (std::find(kLogLevels.begin(), kLogLevels.end(), config.log_level) == kLogLevels.end())
+            refuse(file, node->source(), "log_level is one of trace, debug, info, warning, error, off");
+    }
+    if (const toml::node* node = table.get("devices")) {
+        const auto count = value_of<std::int64_t>(file, *node, "a number of devices");
+        if (count < 1 || count > kMaxDevices)
+            refuse(file, node->source(), "devices is 1 to " + std::to_string(kMaxDevices));
+        config.devices.clear();
+        for (std::int64_t i = 0; i < count; ++i) config.devices.push_back("uib" + std::to_string(i));
+    }
+}
+
+void read_devices(const std::string& file, const toml::node& node, Config& config) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty() || !array->is_array_of_tables())
+        refuse(file, node.source(), "expected [[device]] tables");
+    if (array->size() > kMaxDevices)
+        refuse(file, node.source(), "at most " + std::to_string(kMaxDevices) + " devices");
+    config.devices.clear();
+    for (const toml::node& element : *array) {
+        const toml::table& table = *element.as_table();
+        check_keys(file, table, {"name"}, "[[device]]");
+        const toml::node* name_node = table.get("name");
+        if (name_node == nullptr) refuse(file, element.source(), "a device needs a name");
+        const auto name = value_of<std::string>(file, *name_node, "a string");
+        if (!good_device_name(name))
+            refuse(file, name_node->source(),
+                   "a device name has letters, digits, '_' and '-', at most 63 of them");
+        if (std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end())
+            refuse(file, name_node->source(), "device '" + name + "' is there twice");
+        config.devices.push_back(name);
+    }
+}
+
+}  // namespace
+
+Config parse_config(std::string_view text, const std::string& name) {
+    Config config;
+    try {
+        const toml::table root = toml::parse(text, name);
+        check_keys(name, root, {"engine", "device"}, "the file");
+        const toml::node* engine = root.get("engine");
+        const toml::node* device = root.get("device");
+        if (engine != nullptr) {
+            if (!engine->is_table()) refuse(name, engine->source(), "expected a table [engine]");
+            read_engine(name, *engine->as_table(), config);
+            if (device != nullptr && engine->as_table()->contains("devices"))
+                refuse(name, device->source(), "give either engine.devices or [[device]] tables");
+        }
+        if (device != nullptr) read_devices(name, *device, config);
+    } catch (const toml::parse_error& error) {
+        refuse(name, error.source(), std::string(error.description()));
+    }
+    return config;
+}
+
+Config load_config(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf())) throw ConfigError(path + ": cannot be read");
+    return parse_config(text.str(), path);
+}
+
+}  // namespace uib::daemon

@@ -1,0 +1,39 @@
+// What `uibd --config FILE` says, as values. The file is TOML:
+//
+//     [engine]
+//     socket = "/run/uib/engine.sock"   # default: ipc::socket_path()
+//     log_level = "info"                # trace, debug, info, warning, error, off
+//     devices = 2                       # uib0, uib1, ...
+//
+//     [[device]]                        # instead of engine.devices: one table a device
+//     name = "rack1"
+//
+// Unknown keys, wrong types and impossible values are refused with line and column.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace uib::daemon {
+
+struct Config {
+    std::string socket;
+    std::string log_level = "info";
+    std::vector<std::string> devices = {"uib0", "uib1"};
+};
+
+/// The message names file, line, column and what was expected.
+class ConfigError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+inline constexpr unsigned kMaxDevices = 64;
+
+/// Throws ConfigError.
+Config load_config(const std::string& path);
+/// `name` is what messages call the text.
+Config parse_config(std::string_view text, const std::string& name);
+
+}  // namespace uib::daemon

@@ -56,16 +56,17 @@ struct Deth {  // 9.3.3
     std::uint32_t qkey = 0;
     std::uint32_t source_qp = 0;
 };
+// These two share their place in Packet, so they have no initializers of their own.
 struct Reth {  // 9.3.4
-    std::uint64_t address = 0;
-    std::uint32_t rkey = 0;
-    std::uint32_t dma_length = 0;
+    std::uint64_t address;
+    std::uint32_t rkey;
+    std::uint32_t dma_length;
 };
 struct AtomicEth {  // 9.3.5
-    std::uint64_t address = 0;
-    std::uint32_t rkey = 0;
-    std::uint64_t swap_add = 0;
-    std::uint64_t compare = 0;
+    std::uint64_t address;
+    std::uint32_t rkey;
+    std::uint64_t swap_add;
+    std::uint64_t compare;
 };
 struct Aeth {  // 9.3.6
     std::uint8_t syndrome = 0;

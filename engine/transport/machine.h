@@ -1,0 +1,87 @@
+// What the machines of all services share, and what their halves (requester, responder) see of a queue pair.
+//
+// Owns the queue pair's state, counters, parameters, the receive request in use, and the work of the error
+// states: enter_error() is the only way there; run() of each service then calls flush(), which completes
+// everything outstanding and later posted as flushed (IBA 10.3.1, 9.9). Single thread, allocates nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/transport/queue_pair.h"
+#include "engine/transport/receive_message.h"
+
+namespace uib::transport {
+
+class Machine : public QueuePair {
+  public:
+    Machine(const QpConfig& config, Host& host);
+
+    // QueuePair
+    void apply(QpState to, const QpParameters& parameters, bool drained_event) final;
+    [[nodiscard]] std::uint32_t send_consumed() const final { return consumed_; }
+
+    // For the halves.
+    Host& host() { return host_; }
+    memory::KeyTable& keys() { return host_.keys(); }
+    memory::Mover& mover() { return host_.mover(); }
+    QpCounters& count() { return counters_; }
+    [[nodiscard]] std::uint32_t number() const { return config_.number; }
+    [[nodiscard]] memory::PdId pd() const { return config_.pd; }
+    [[nodiscard]] std::uint32_t mtu() const { return 1U << mtu_shift_; }
+    [[nodiscard]] std::uint32_t mtu_shift() const { return mtu_shift_; }
+    ReceiveMessage& receive() { return receive_; }
+    SendQueue& send_queue() { return *config_.send_queue; }
+    [[nodiscard]] ReceiveQueue* receive_queue() const { return config_.receive_queue; }
+    /// Oldest send request that has not completed.
+    std::uint32_t& consumed() { return consumed_; }
+
+    /// Fills in what every packet of the connection carries.
+    void address(net::Packet& packet) const;
+    void transmit(const net::Packet& packet);
+    /// Writes what was received into memory. False when a write of this QP has failed.
+    bool flush_writes() { return mover().flush(number()); }
+
+    /// Completes send request consumed() and steps past it.
+    void complete_request(std::uint64_t wr_id, ipc::WorkOpcode opcode, std::uint32_t length, Status status,
+                          std::uint16_t vendor_error = 0);
+    void complete_receive(const Completion& completion);
+    void raise(QpEvent event) { host_.raise(*this, event); }
+    void enter_error();
+    void enter_send_error();
+    /// Raises the communication event for the first packet in RTR.
+    void note_arrival();
+    /// Executes a bind or a local invalidate.
+    Status execute_local(const SendRequest& request);
+
+  protected:
+    /// Hooks of apply(): state() is still the old one.
+    virtual void restart() = 0;          ///< forget everything; send requests start at consumed()
+    virtual void start_receiving() = 0;  ///< INIT to RTR
+    virtual void start_sending() = 0;    ///< RTR to RTS
+    virtual void stop() = 0;             ///< to the error state by the verbs layer
+    virtual void refresh() = 0;          ///< parameters or state have changed
+
+    /// Flush completions for the error states, at most `budget`.
+    void flush(std::uint32_t budget);
+    [[nodiscard]] bool wants_flush();
+    void raise_if_drained();
+    [[nodiscard]] bool wants_drained_event() { return drain_event_ && state_ == QpState::kSqd && drained(); }
+    /// Checks of 9.6 that are alike for RC and UC; counts and answers false for a packet to drop.
+    bool accept_connected(const net::Packet& packet);
+    bool accept_pkey(const net::Packet& packet);
+
+  private:
+    bool flush_receives(std::uint32_t& budget);
+    void completion_queue_failed();
+
+    ReceiveMessage receive_;
+    std::uint32_t consumed_ = 0;
+    std::uint32_t mtu_shift_ = 10;
+    bool established_ = false;  ///< communication event raised
+    bool fatal_raised_ = false;
+    bool drain_event_ = false;       ///< owed when SQD has drained
+    bool last_wqe_event_ = false;    ///< owed when the taken receive of an SRQ is done
+    bool receive_in_error_ = false;  ///< the receive in use is still to be flushed
+};
+
+}  // namespace uib::transport

@@ -1,0 +1,57 @@
+// The receive request in use by an inbound SEND or WRITE with immediate, for all services.
+//
+// take() gets one from the receive queue (or the one a dropped message left for reuse, class D1), put() lays
+// payload into it, complete() or fail() ends it. Short whole messages go into the slot's inline area; the
+// rest is scattered, and the caller flushes before it completes. Keys are checked as bytes arrive.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/transport/types.h"
+
+namespace uib::transport {
+
+class Machine;
+
+class ReceiveMessage {
+  public:
+    enum class Take { kTaken, kNone, kMalformed };
+    enum class Put { kDone, kTooLong, kProtection };
+
+    explicit ReceiveMessage(Machine& machine) : machine_(machine) {}
+
+    Take take();
+    /// Appends payload; `whole` when the message is this one packet.
+    Put put(std::span<const std::byte> payload, bool whole);
+    /// A datagram with the 40 bytes in front of it. `grh` is empty when the packet had none: the bytes are
+    /// then left as they are, or zero in an inline area.
+    Put put_datagram(std::span<const std::byte> grh, std::span<const std::byte> payload);
+
+    /// Completes with the parts that the caller has set; adds request, length (unless set) and flags.
+    void complete(Completion completion);
+    /// Completes in error if a request is in use or kept for reuse.
+    void fail(Status status, std::uint16_t vendor_error = 0);
+    /// Ends the message without completion; the request serves the next one (class D1).
+    void reuse();
+    void forget() { in_use_ = kept_ = false; }
+
+    [[nodiscard]] bool in_use() const { return in_use_; }
+    [[nodiscard]] std::uint64_t received() const { return received_; }
+
+  private:
+    bool scatter(std::span<const std::byte> payload);
+    bool check_entries(std::uint64_t length) const;
+    bool skip(std::uint64_t length);
+
+    Machine& machine_;
+    bool in_use_ = false;
+    bool kept_ = false;
+    bool inlined_ = false;
+    std::uint32_t entry_ = 0;  ///< where the next byte goes
+    std::uint32_t entry_offset_ = 0;
+    std::uint64_t received_ = 0;
+    ReceiveRequest request_;
+};
+
+}  // namespace uib::transport

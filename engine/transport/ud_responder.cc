@@ -1,0 +1,95 @@
+// Datagrams in (IBA 9.6 checks, 9.8.3.2, classes A, D and E of 9.9.3). What cannot be taken is dropped and
+// counted; its receive request, if one was taken, serves the next datagram.
+#include "engine/transport/ud_queue_pair.h"
+
+namespace uib::transport {
+
+using net::Operation;
+
+bool UdQueuePair::accept_datagram(const net::Packet& packet) {
+    if (packet.bth.service() != net::Service::kUd) {
+        ++counters_.dropped_service;
+        return false;
+    }
+    if (state_ < QpState::kRtr || state_ == QpState::kError) {
+        ++counters_.dropped_state;
+        return false;
+    }
+    if (!accept_pkey(packet)) return false;
+    if (packet.deth.qkey != parameters_.qkey) {
+        ++counters_.dropped_qkey;
+        return false;
+    }
+    const Operation operation = packet.bth.operation();
+    if (operation != Operation::kSendOnly && operation != Operation::kSendOnlyImmediate) {
+        ++counters_.invalid_requests;
+        return false;
+    }
+    if (packet.payload.size() > mtu()) {
+        ++counters_.dropped_length;
+        return false;
+    }
+    return true;
+}
+
+void UdQueuePair::on_send(const net::Packet& packet) {
+    switch (receive().take()) {
+        case ReceiveMessage::Take::kTaken:
+            break;
+        case ReceiveMessage::Take::kNone:
+            ++counters_.dropped_no_receive;
+            return;
+        case ReceiveMessage::Take::kMalformed:
+            local_fault(Status::kLocalQpOperation);
+            return;
+    }
+    std::array<std::byte, net::kGrhBytes> grh;
+    if (packet.has_grh) grh = net::encode_grh(packet.grh, packet.payload.size());
+    const std::span<const std::byte> front =
+        packet.has_grh ? std::span<const std::byte>(grh) : std::span<const std::byte>();
+    switch (receive().put_datagram(front, packet.payload)) {
+        case ReceiveMessage::Put::kDone:
+            complete(packet);
+            break;
+        case ReceiveMessage::Put::kProtection:
+            local_fault(Status::kLocalProtection);
+            break;
+        case ReceiveMessage::Put::kTooLong:
+            ++counters_.dropped_length;
+            if (receive_queue()->shared()) {
+                receive().fail(Status::kLocalLength);
+            } else {
+                receive().reuse();
+            }
+            break;
+    }
+}
+
+void UdQueuePair::local_fault(Status status) {
+    ++counters_.local_errors;
+    receive().fail(status);
+    enter_error();
+}
+
+void UdQueuePair::complete(const net::Packet& packet) {
+    if (!flush_writes()) {
+        local_fault(Status::kLocalProtection);
+        return;
+    }
+    Completion completion;
+    if (packet.bth.solicited) completion.flags |= ipc::kCqeSolicited;
+    if (packet.has_grh) completion.flags |= ipc::kCqeGrh;
+    if (packet.bth.operation() == Operation::kSendOnlyImmediate) {
+        completion.flags |= ipc::kCqeImmediate;
+        completion.immediate = packet.immediate;
+    }
+    completion.source_qp = packet.deth.source_qp;
+    completion.slid = packet.lrh.slid;
+    completion.sl = packet.lrh.sl;
+    if (packet.lrh.dlid < net::kMulticastLidFirst)
+        completion.dlid_path_bits =
+            static_cast<std::uint8_t>((packet.lrh.dlid - parameters_.path.slid) & 0x7F);
+    receive().complete(completion);
+}
+
+}  // namespace uib::transport

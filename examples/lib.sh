@@ -69,7 +69,7 @@ uib_start_engine() {
     uib_directory=$(mktemp -d "${TMPDIR:-/tmp}/uib.XXXXXX") || return 1
     uib_socket=$uib_directory/engine.sock
     mkfifo "$uib_directory/ready"
-    local arguments=(--socket "$uib_socket" --log-level "${UIB_LOG_LEVEL:-warn}" "$@")
+    local arguments=(--socket "$uib_socket" --log-level "${UIB_LOG_LEVEL:-warning}" "$@")
     [[ -n ${UIB_CONFIG:-} ]] && arguments+=(--config "$UIB_CONFIG")
     setpriv --pdeathsig TERM -- "$uib_build/bin/uibd" "${arguments[@]}" --ready-fd 8 \
         8>"$uib_directory/ready" </dev/null &

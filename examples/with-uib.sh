@@ -4,7 +4,7 @@
 #
 # UIB_CONFIG=FILE   the engine's configuration
 # UIB_BUILD=DIR     the build tree; the default, build/release, is built when needed
-# UIB_LOG_LEVEL     how much the engine says (default warn)
+# UIB_LOG_LEVEL     how much the engine says (default warning)
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh" || exit 125
 
 if (($# == 0)); then

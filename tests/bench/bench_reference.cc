@@ -52,8 +52,8 @@ double median(std::vector<double> values) {
 }
 
 void report(const std::string& name, const char* unit, const std::function<double()>& measure) {
-    std::vector<double> values;
-    for (int i = 0; i < kRepetitions; ++i) values.push_back(measure());
+    std::vector<double> values(kRepetitions);
+    for (double& value : values) value = measure();
     std::printf("%s %.4f %s\n", name.c_str(), median(values), unit);
     std::fflush(stdout);
 }

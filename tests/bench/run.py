@@ -216,7 +216,7 @@ def test():
     for name, value in base.items():
         say(f"reference {name}: {value:.3f}")
     os.environ["UIB_BENCH_DEVICE"], os.environ["UIB_BENCH_PEER"] = "uib0", "uib1"
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         groups = (bench.latency, bench.bandwidth, bench.shared_bandwidth, bench.message_rate, bench.idle_queues,
                   bench.creation, bench.idle_engine)
         for group in groups:

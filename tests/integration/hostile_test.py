@@ -178,7 +178,7 @@ def test():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     failures = []
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         def attempt(name, action):
             try:
                 action()

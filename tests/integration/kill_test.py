@@ -48,7 +48,7 @@ def kill_one(engine, choice):
 def killed_clients(rounds, seed):
     choice = random.Random(seed)
     warm_up = max(LEAST_WARM_UP, rounds // 5)
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         baseline = None
         for number in range(rounds + warm_up):
             kill_one(engine, choice)
@@ -71,7 +71,7 @@ def killed_clients(rounds, seed):
 def killed_engine(number):
     """Clients of a dying engine: storms see the fatal event and flushed work; others end with an error, none hangs."""
     name = signal.Signals(number).name
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         storms = [storm(engine, "--until-fatal", "--seed", str(seed)) for seed in (1, 2)]
         others = []
         for kind, options in (("ibv_rc_pingpong", ["-e", "-n", "100000000"]), ("ibv_rc_pingpong", ["-n", "100000000"]),
@@ -105,7 +105,7 @@ def lines_of(text):
 
 
 def sockets():
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         second = Process(engine.command(), engine.directory, engine.environment(), name="second uibd")
         try:
             status = second.wait(10)

@@ -162,7 +162,7 @@ def test():
         say(f"{len(runs)} runs")
         return
     failures = []
-    with Engine(user=arguments.user, log_level="warn") as engine:
+    with Engine(user=arguments.user, log_level="warning") as engine:
         for run in runs:
             result = run_one(engine, run)
             say(f"{'ok    ' if result.ok else 'FAILED'} {result.seconds:6.2f} s  {run.name}")

@@ -90,7 +90,7 @@ def test():
         say(f"{len(chosen)} runs")
         return
     failed = []
-    with Engine(user=user, log_level="warn") as engine:
+    with Engine(user=user, log_level="warning") as engine:
         for number, (tool, options) in enumerate(chosen):
             port = unique_port()
             first, second = ("uib0", "uib1") if number % 2 else ("uib0", "uib0")

@@ -103,8 +103,9 @@ class Storm {
                             " requests were not flushed");
         }
         post(0);
+        const std::uint64_t flushed = a_.flushed + b_.flushed;
         std::printf("device fatal on both contexts, %llu requests flushed\n",
-                    static_cast<unsigned long long>(a_.flushed + b_.flushed));
+                    static_cast<unsigned long long>(flushed));
     }
 
     bool failed() const { return a_.flushed + b_.flushed != 0; }

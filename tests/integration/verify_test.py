@@ -46,7 +46,7 @@ def test():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     failed = []
-    with Engine(log_level="warn") as engine:
+    with Engine(log_level="warning") as engine:
         for options in runs(arguments.full):
             command = [PROGRAM, "--device", "uib0"]
             if "--peer-device" not in options:

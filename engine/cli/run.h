@@ -16,7 +16,7 @@ enum class EngineChoice {
 struct RunOptions {
     EngineChoice engine = EngineChoice::kAuto;
     std::string config;
-    std::string log_level = "warn";
+    std::string log_level = "warning";
     std::vector<std::string> command;
 };
 

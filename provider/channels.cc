@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <rdma/rdma_user_ioctl.h>
+#include <unistd.h>
 // The ioctl's command numbers build on the definitions above.
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>

@@ -262,10 +262,11 @@ int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
     if (error == 0)
         error = begin_request(qp, 0, WorkOpcode::kBindWindow, bind->wr_id,
                               bind->send_flags & ~IBV_SEND_INLINE, wqe);
-    if (error == 0) error = set_window(*wqe, *mw, 0, bind->bind_info);
+    // A type 1 window's key changes with each bind, and the program must learn it now: we choose the variant.
+    const std::uint32_t rkey = ibv_inc_rkey(mw->rkey);
+    if (error == 0) error = set_window(*wqe, *mw, rkey, bind->bind_info);
     publish_and_unlock(qp, error == 0 ? 1 : 0);
-    // A type 1 window's key changes with each bind: its variant counts up on both sides.
-    if (error == 0) mw->rkey = ibv_inc_rkey(mw->rkey);
+    if (error == 0) mw->rkey = rkey;
     return error;
 }
 

@@ -1,0 +1,46 @@
+// The layouts that libibverbs expects. Sizes are checked at compile time in abi_34.h; here the places that
+// matter.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+#include "provider/abi_34.h"
+#include "provider/cq.h"
+#include "provider/driver.h"
+#include "provider/qp.h"
+
+namespace uib::provider {
+namespace {
+
+TEST(Abi, operations_are_in_libibverbs_places) {
+    using Ops = abi::VerbsContextOps;
+    EXPECT_EQ(offsetof(Ops, async_event), 7 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, create_qp), 19 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, destroy_qp), 34 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, free_context), 39 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, poll_cq), 53 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, query_device_ex), 58 * sizeof(void*));
+    EXPECT_EQ(offsetof(Ops, unimport_pd), 75 * sizeof(void*));
+}
+
+TEST(Abi, sysfs_device_has_its_names_where_libibverbs_writes_them) {
+    EXPECT_EQ(offsetof(abi::VerbsSysfsDevice, sysfs_name), 36U);
+    EXPECT_EQ(offsetof(abi::VerbsSysfsDevice, ibdev_name), 112U);
+    EXPECT_EQ(offsetof(abi::VerbsSysfsDevice, modalias), 432U);
+}
+
+TEST(Abi, objects_begin_with_the_programs_handle) {
+    EXPECT_EQ(offsetof(Cq, verbs), 0U);
+    EXPECT_EQ(offsetof(Qp, verbs), 0U);
+}
+
+TEST(Abi, every_advertised_operation_is_there) {
+    const abi::VerbsContextOps& ops = context_operations();
+    EXPECT_NE(ops.post_send, nullptr);
+    EXPECT_NE(ops.poll_cq, nullptr);
+    EXPECT_NE(ops.free_context, nullptr);
+    EXPECT_EQ(ops.open_xrcd, nullptr);
+}
+
+}  // namespace
+}  // namespace uib::provider

@@ -1,5 +1,8 @@
 #include "engine/memory/guarded_copy.h"
 
+#include <pthread.h>
+#include <ucontext.h>
+
 #include <atomic>
 #include <csetjmp>
 #include <csignal>
@@ -48,7 +51,11 @@ void pass_on(int signal, siginfo_t* info, void* context) {
 void on_fault(int signal, siginfo_t* info, void* context) {
     if (info->si_code > 0) {
         Access* access = current_access;
-        if (access != nullptr && access->covers(info->si_addr)) siglongjmp(access->environment, 1);
+        if (access != nullptr && access->covers(info->si_addr)) {
+            // The mask as it was at the fault; a wrapper around handlers (a sanitizer's) may have changed it.
+            pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
+            siglongjmp(access->environment, 1);
+        }
         if (signal == SIGBUS && FaultRange::mend(info->si_addr)) return;
     }
     pass_on(signal, info, context);
@@ -69,6 +76,17 @@ template <typename Operation>
     std::atomic_signal_fence(std::memory_order_seq_cst);
     current_access = access.outer;
     return true;
+}
+
+// Plain instructions even under the thread sanitizer, whose own atomics hold a lock that the jump out of a
+// fault would leave taken.
+[[gnu::noinline, gnu::no_sanitize_thread]] void compare_swap(std::uint64_t* at, std::uint64_t* before,
+                                                             std::uint64_t swap) {
+    __atomic_compare_exchange_n(at, before, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+[[gnu::noinline, gnu::no_sanitize_thread]] void fetch_add(std::uint64_t* at, std::uint64_t* before,
+                                                          std::uint64_t add) {
+    *before = __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST);
 }
 
 }  // namespace
@@ -102,9 +120,7 @@ std::optional<std::uint64_t> guarded_compare_swap(std::uint64_t* at, std::uint64
     access.length = sizeof(*at);
     std::uint64_t before = compare;
     std::uint64_t* const result = &before;
-    if (!guarded(access, [=] {
-            __atomic_compare_exchange_n(at, result, swap, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        })) {
+    if (!guarded(access, [=] { compare_swap(at, result, swap); })) {
         return std::nullopt;
     }
     return before;
@@ -116,7 +132,7 @@ std::optional<std::uint64_t> guarded_fetch_add(std::uint64_t* at, std::uint64_t 
     access.length = sizeof(*at);
     std::uint64_t before = 0;
     std::uint64_t* const result = &before;
-    if (!guarded(access, [=] { *result = __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST); })) {
+    if (!guarded(access, [=] { fetch_add(at, result, add); })) {
         return std::nullopt;
     }
     return before;

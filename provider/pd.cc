@@ -78,11 +78,10 @@ int dealloc_td(ibv_td* handle) {
 ibv_pd* import_pd(ibv_context* verbs, std::uint32_t handle) {
     auto pd = std::make_unique<Pd>();
     pd->imported = true;
-    ipc::HandleBody found{};
-    const int error =
-        Context::of(verbs).control().call(ipc::Operation::kImportPd, ipc::HandleBody{handle, 0}, found);
-    if (error != 0) return refuse<ibv_pd>(error);
-    return hand_out(std::move(pd), verbs, found.handle);
+    const ipc::HandleBody named{handle, 0};
+    if (const int error = Context::of(verbs).control().command(ipc::Operation::kImportPd, named); error != 0)
+        return refuse<ibv_pd>(error);
+    return hand_out(std::move(pd), verbs, handle);
 }
 
 void unimport_pd(ibv_pd* handle) {

@@ -228,7 +228,9 @@ Checked KeyTable::check_window(const Window& window, PdId pd, std::uint32_t qp_n
 
 AccessError KeyTable::check_bind(const Window& window, const BindRequest& request, Region*& region) {
     const bool type2 = window.type_ == WindowType::kType2;
-    if (type2 && (request.new_key >> kVariantBits) != (window.key_ >> kVariantBits)) return AccessError::kKey;
+    const bool key_given = type2 || request.new_key != 0;
+    if (key_given && (request.new_key >> kVariantBits) != (window.key_ >> kVariantBits))
+        return AccessError::kKey;
     if (window.pd_ != request.pd) return AccessError::kPd;
     if (request.length == 0) return type2 ? AccessError::kBounds : AccessError::kNone;
 
@@ -255,11 +257,14 @@ AccessError KeyTable::bind(Window* window, const BindRequest& request) {
     if (error != AccessError::kNone) return error;
 
     unbind(*window);
-    if (window->type_ == WindowType::kType1) {
-        window->key_ = new_key(permutation_.backward(window->key_ >> kVariantBits));
+    const std::uint32_t index = permutation_.backward(window->key_ >> kVariantBits);
+    if (window->type_ == WindowType::kType1 && request.new_key == 0) {
+        window->key_ = new_key(index);
     } else {
         window->key_ = request.new_key;
-        find(request.new_key)->variant = static_cast<std::uint8_t>(request.new_key);
+        entries_[index].variant = static_cast<std::uint8_t>(request.new_key);
+    }
+    if (window->type_ == WindowType::kType2) {
         window->qp_number_ = request.qp_number;
         windows_of_qp_[request.qp_number].push_back(window);
     }

@@ -32,7 +32,9 @@ struct BindRequest {
     PdId pd = 0;  ///< the QP's
     std::uint32_t qp_number = 0;
     std::uint32_t region_key = 0;  ///< L_Key of the region; ignored when length is 0 (type 1: unbind)
-    std::uint32_t new_key = 0;     ///< type 2: the window's next R_Key (index must be the window's)
+    /// The window's next R_Key, of its own slot. Type 1 may leave it 0: then a fresh one is drawn.
+    /// (ibv_bind_mw tells the program the key before the engine binds, so the provider chooses its variant.)
+    std::uint32_t new_key = 0;
     std::uint64_t address = 0;
     std::uint64_t length = 0;
     std::uint32_t access = 0;  ///< remote rights of the window (and kAccessZeroBased)
@@ -63,8 +65,8 @@ class KeyTable {
     Checked check_remote(PdId pd, std::uint32_t qp_number, std::uint32_t rkey, std::uint64_t address,
                          std::uint64_t length, std::uint32_t rights);
 
-    /// Binds a window. Type 1: `window` gets a fresh key (Window::key afterwards); type 2: new_key. An error
-    /// leaves all as it was.
+    /// Binds a window, whose key is new_key afterwards or, for type 1 without one, a fresh one (Window::key).
+    /// An error leaves all as it was.
     AccessError bind(Window* window, const BindRequest& request);
 
     /// Local invalidate work request (region of this PD that allows it, or type 2 window).

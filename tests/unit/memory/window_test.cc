@@ -188,6 +188,24 @@ TEST_F(WindowTest, type_1_gets_a_fresh_key_with_each_bind_and_unbinds_by_length_
     EXPECT_EQ(access(window->key(), 0x1010, 1), AccessError::kWindow);
 }
 
+TEST_F(WindowTest, type_1_takes_a_key_that_the_binder_chose) {
+    Window* const window = table_.add_window(kPd, WindowType::kType1);
+    const std::uint32_t old_key = window->key();
+    BindRequest chosen = request2(window);
+    ASSERT_EQ(table_.bind(window, chosen), AccessError::kNone);
+    EXPECT_EQ(window->key(), chosen.new_key);
+    EXPECT_EQ(access(old_key, 0x1010, 1), AccessError::kKey);
+    EXPECT_EQ(access(chosen.new_key, 0x1010, 1, kRead, kOtherQp), AccessError::kNone);
+    chosen.new_key ^= 0x100;
+    EXPECT_EQ(table_.bind(window, chosen), AccessError::kKey);
+
+    BindRequest unbind = request2(window);
+    unbind.length = 0;
+    ASSERT_EQ(table_.bind(window, unbind), AccessError::kNone);
+    EXPECT_EQ(window->key(), unbind.new_key);
+    EXPECT_EQ(access(unbind.new_key, 0x1010, 1), AccessError::kWindow);
+}
+
 TEST_F(WindowTest, a_region_with_windows_stays) {
     Window* const window = table_.add_window(kPd, WindowType::kType1);
     ASSERT_EQ(table_.bind(window, request()), AccessError::kNone);

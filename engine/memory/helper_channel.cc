@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/memory/stream_cut.h"
+#include "engine/memory/range_cursor.h"
 
 namespace uib::memory {
 

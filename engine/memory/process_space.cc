@@ -8,7 +8,7 @@
 #include <climits>
 #include <ctime>
 
-#include "engine/memory/stream_cut.h"
+#include "engine/memory/range_cursor.h"
 
 namespace uib::memory {
 namespace {

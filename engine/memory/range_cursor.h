@@ -1,5 +1,5 @@
-// Two lists of ranges that describe one stream of bytes (where it goes and where it comes from), cut into
-// steps that are small enough for a call: at most `max_ranges` ranges of each side and `max_bytes` bytes.
+// Reading a list of ranges in pieces of any size, for copies whose two sides are cut differently and whose
+// calls take only so many ranges and bytes.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace uib::memory {
 
-/// A reader of one list. Empty ranges are passed over.
+/// A place in a list of ranges (RemoteRange, ConstBytes). Empty ranges are passed over.
 template <typename Range>
 class RangeCursor {
   public:

@@ -133,6 +133,20 @@ TEST_F(CliTest, run_passes_signals_on_and_cleans_up) {
     }
 }
 
+TEST_F(CliTest, the_command_has_the_signals_it_would_have_without_uib) {
+    const pid_t pid = start_program({uib, "run", "--engine", "private", "--", "sleep", "50"}, environment({}),
+                                    root / "out", root / "err");
+    for (int i = 0; i < 1000 && leftovers() == 0; ++i) usleep(10000);
+    usleep(300000);
+    kill(pid, SIGTERM);
+    EXPECT_EQ(wait_for(pid), 128 + SIGTERM);
+    const auto mask = [&](const char* engine) {
+        return run({"run", engine, "--", "grep", "Sig[BI]", "/proc/self/status"}).output;
+    };
+    EXPECT_NE(mask("--engine=private").find("SigBlk:\t0000000000000000"), std::string::npos);
+    EXPECT_EQ(mask("--engine=private"), mask("--engine=never"));
+}
+
 TEST_F(CliTest, an_engine_that_does_not_start_is_told) {
     const Outcome outcome = run({"run", "--", "echo", "ran"}, {"FAKE_UIBD_MODE=fail"});
     EXPECT_EQ(outcome.status, 125);

@@ -105,7 +105,10 @@ RcRequester::Step RcRequester::begin() {
     if (kind == RequestKind::kLocal) return run_local();
     if (kind == RequestKind::kRead || kind == RequestKind::kAtomic) {
         const std::uint8_t limit = machine_.parameters().max_rd_atomic;
-        if (limit == 0) return fail_locally(Status::kLocalQpOperation);
+        if (limit == 0 || (request_.flags & ipc::kWorkInline) != 0)
+            return fail_locally(Status::kLocalQpOperation);
+        if (kind == RequestKind::kAtomic && request_.length != sizeof(std::uint64_t))
+            return fail_locally(Status::kLocalLength);
         if (answered_out_ >= limit) return wait();
         if (!check_targets(machine_, request_, request_.length))
             return fail_locally(Status::kLocalProtection);

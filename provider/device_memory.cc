@@ -9,20 +9,24 @@
 namespace uib::provider {
 namespace {
 
-bool lies_in(const Dm& dm, std::uint64_t offset, std::size_t length) {
-    return offset <= dm.length && length <= dm.length - offset;
+/// Adapters that have such memory access it by words of four bytes, and programs are tested against that.
+constexpr std::uint64_t kDmAlignment = 4;
+
+int check_range(const Dm& dm, std::uint64_t offset, std::size_t length) {
+    if (offset > dm.length || length > dm.length - offset) return EFAULT;
+    return offset % kDmAlignment != 0 || length % kDmAlignment != 0 ? EINVAL : 0;
 }
 
 int copy_to(ibv_dm* handle, std::uint64_t offset, const void* from, std::size_t length) {
     const Dm& dm = Dm::of(handle);
-    if (!lies_in(dm, offset, length)) return EFAULT;
+    if (const int error = check_range(dm, offset, length); error != 0) return error;
     std::memcpy(dm.memory.base() + offset, from, length);
     return 0;
 }
 
 int copy_from(void* to, ibv_dm* handle, std::uint64_t offset, std::size_t length) {
     const Dm& dm = Dm::of(handle);
-    if (!lies_in(dm, offset, length)) return EFAULT;
+    if (const int error = check_range(dm, offset, length); error != 0) return error;
     std::memcpy(to, dm.memory.base() + offset, length);
     return 0;
 }

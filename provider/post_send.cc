@@ -225,7 +225,9 @@ int set_window(ipc::SendWqe& wqe, const ibv_mw& mw, std::uint32_t rkey, const ib
     wqe.remote_address = info.addr;
     wqe.compare_add = info.length;
     const std::uint64_t lkey = info.mr == nullptr ? 0 : info.mr->lkey;
-    wqe.swap = lkey | std::uint64_t{info.mw_access_flags} << 32;
+    // Programs name local write as well, as for regions; to a window it means nothing.
+    const std::uint64_t access = info.mw_access_flags & ~unsigned{IBV_ACCESS_LOCAL_WRITE};
+    wqe.swap = lkey | access << 32;
     return 0;
 }
 

@@ -96,8 +96,7 @@ struct SendWqe {
     std::uint64_t wr_id;
     std::uint32_t immediate;  ///< as the caller gave it (network order); kSendWithInvalidate,
                               ///< kLocalInvalidate: the R_Key
-    std::uint32_t
-        rkey;  ///< RDMA, atomics: remote key; kBindWindow: the window's new R_Key (type 2) or 0 (type 1)
+    std::uint32_t rkey;            ///< RDMA, atomics: remote key; kBindWindow: the window's new R_Key
     std::uint64_t remote_address;  ///< RDMA, atomics; kBindWindow: start of the window
     std::uint64_t compare_add;     ///< atomics: compare (CAS) or add (FAA); kBindWindow: length of the window
     std::uint64_t

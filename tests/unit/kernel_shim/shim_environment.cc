@@ -1,5 +1,7 @@
 #include "tests/unit/kernel_shim/shim_environment.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
     setenv("LD_PRELOAD", UIB_SHIM_PATH, 1);
     const pid_t pid = fork();
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);  // a time limit ends this process alone
         execv("/proc/self/exe", argv);
         _exit(127);
     }

@@ -134,6 +134,25 @@ TEST_F(GuardedCopyTest, a_fault_of_the_engines_own_still_kills) {
         "");
 }
 
+TEST(FaultGuardTest, a_fault_after_a_failed_copy_is_not_taken_for_the_copys) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
+    EXPECT_EXIT(
+        {
+            struct sigaction action = {};
+            action.sa_handler = [](int) { _exit(7); };
+            sigaction(SIGBUS, &action, nullptr);
+            install_fault_guard();
+            const SharedPages pages;
+            pages.cut(0);
+            char byte = 0;
+            if (guarded_copy(&byte, pages.data(), 1)) _exit(1);
+            const volatile char* const reader = pages.data();
+            static_cast<void>(reader[0]);
+            _exit(2);
+        },
+        testing::ExitedWithCode(7), "");
+}
+
 TEST(FaultGuardTest, a_fault_outside_the_guarded_access_goes_to_the_earlier_handler) {
     testing::GTEST_FLAG(death_test_style) = "threadsafe";
     EXPECT_EXIT(

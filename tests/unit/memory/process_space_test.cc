@@ -175,6 +175,20 @@ TEST_F(ProcessSpaceTest, a_zombie_counts_as_dead) {
     EXPECT_TRUE(space_->dead());
 }
 
+TEST_F(ProcessSpaceTest, a_pid_that_another_process_has_by_now_is_not_touched) {
+    const pid_t earlier = fork();
+    if (earlier == 0) _exit(0);
+    OwnedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, earlier, 0)));
+    ASSERT_TRUE(pidfd.valid());
+    waitpid(earlier, nullptr, 0);
+    // As if the child had been given the pid of the process that has ended.
+    space_ = std::make_unique<ProcessSpace>(child_, std::move(pidfd));
+    EXPECT_FALSE(write_text(layout_.data, "x"));
+    EXPECT_EQ(read({{address(layout_.data), 1}}), "failed");
+    EXPECT_TRUE(space_->dead());
+    EXPECT_EQ(child_sees(0), 'a');
+}
+
 TEST_F(ProcessSpaceTest, nothing_is_touched_once_the_session_says_dead) {
     space_->mark_dead();
     EXPECT_FALSE(write_text(layout_.data, "x"));

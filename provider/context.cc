@@ -88,7 +88,6 @@ verbs_context* make_context(ibv_device* device, int cmd_fd, bool import) {
         errno = error;
         return nullptr;
     }
-    enter_registry(context.get());
     shell->context = context.release();
     abi::verbs_set_ops(&shell->verbs, &context_operations());
     return &shell->verbs;
@@ -108,7 +107,6 @@ void free_context(ibv_context* verbs) {
     auto* shell =
         reinterpret_cast<ContextShell*>(reinterpret_cast<char*>(verbs) - offsetof(verbs_context, context));
     std::unique_ptr<Context> context(shell->context);
-    leave_registry(context.get());
     context->stop();
     // The destructor unmaps the arena; the child of a fork has only its own mappings to lose.
     context.reset();
@@ -177,6 +175,7 @@ int Context::shake_hands(std::uint32_t flags) {
     }
     if (const int error = take_hello_reply(reply, std::move(received)); error != 0) return error;
     if (const int error = learn_device(); error != 0) return error;
+    enter_registry(this);
     return monitor_.start(control_.fd(), std::move(helper), std::move(staging),
                           [this] { on_engine_death(); });
 }
@@ -201,6 +200,7 @@ int Context::learn_device() {
 }
 
 void Context::stop() {
+    leave_registry(this);
     channels_.unregister_from_shim();
     if (control_.liveness() == Liveness::kForeign) monitor_.forget();
     monitor_.stop();

@@ -83,6 +83,13 @@ void fill_handle(Qp& qp, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& ma
     ::pthread_cond_init(&handle.cond, nullptr);
 }
 
+/// What the queues really take: posting refuses the next one.
+ibv_qp_cap capacities(const Qp& qp) {
+    const RingMemory& send = qp.sq.memory();
+    const RingMemory& receive = qp.rq.memory();
+    return {send.entries, receive.entries, send.max_sge, receive.max_sge, send.max_inline};
+}
+
 int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
     Context& context = Context::of(wish.pd->context);
     qp.context = &context;
@@ -106,8 +113,7 @@ int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
     qp.number = made.qp_number;
     qp.slot = made.slot;
     fill_handle(qp, wish, made);
-    wish.cap = {qp.sq.memory().entries, qp.rq.memory().entries, qp.sq.memory().max_sge,
-                qp.rq.memory().max_sge, qp.sq.memory().max_inline};
+    wish.cap = capacities(qp);
     context.add_qp(&qp);
     return 0;
 }
@@ -194,8 +200,7 @@ int query_qp(ibv_qp* handle, ibv_qp_attr* attributes, int, ibv_qp_init_attr* ini
         qp.context->control().call(ipc::Operation::kQueryQp, ipc::HandleBody{handle->handle, 0}, reply);
     if (error != 0) return error;
     *attributes = from_ipc(reply.attributes);
-    attributes->cap = {reply.max_send_wr, reply.max_recv_wr, reply.max_send_sge, reply.max_recv_sge,
-                       reply.max_inline};
+    attributes->cap = capacities(qp);
     *init = {handle->qp_context,
              handle->send_cq,
              handle->recv_cq,

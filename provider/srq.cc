@@ -87,8 +87,8 @@ int query_srq(ibv_srq* handle, ibv_srq_attr* attributes) {
     const int error = Srq::of(handle).context->control().call(ipc::Operation::kQuerySrq,
                                                               ipc::HandleBody{handle->handle, 0}, reply);
     if (error != 0) return error;
-    attributes->max_wr = reply.max_wr;
-    attributes->max_sge = reply.max_sge;
+    attributes->max_wr = Srq::of(handle).queue.memory().entries;
+    attributes->max_sge = Srq::of(handle).queue.memory().max_sge;
     attributes->srq_limit = reply.limit;
     return 0;
 }

@@ -123,7 +123,6 @@ bool Adapter::run_active() {
     for (std::size_t i = 0; i < active_.size();) {
         Qp& qp = *active_[i];
         transport::QueuePair& machine = qp.machine();
-        qp.send_ring().set_consumed(machine.send_consumed());
         const std::uint64_t before = progress_;
         running_ = &qp;
         const bool more = machine.run(kBurst);

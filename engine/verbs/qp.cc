@@ -91,6 +91,7 @@ int Qp::start() {
         init_.srq != nullptr ? static_cast<transport::ReceiveQueue*>(init_.srq) : receive_ring_.get();
     config.owner = this;
     machine_ = transport::QueuePair::make(config, adapter_);
+    send_ring_->set_machine(*machine_);
     number_ = number;
     adapter_.add_qp(*this);
     return 0;

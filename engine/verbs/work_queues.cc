@@ -73,6 +73,8 @@ ipc::QueueLocation SendRing::location() const {
 
 std::uint32_t SendRing::producer() {
     const std::uint32_t producer = control().producer.load(std::memory_order_acquire);
+    if (producer - consumed_ <= shape_.entries) return producer;
+    if (machine_ != nullptr) consumed_ = machine_->send_consumed();
     if (producer - consumed_ > shape_.entries) {
         client_.condemn("send queue's producer index runs ahead of the queue");
         return consumed_;

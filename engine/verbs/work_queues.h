@@ -11,6 +11,7 @@
 #include "engine/ipc/control.h"
 #include "engine/ipc/doorbell.h"
 #include "engine/transport/host.h"
+#include "engine/transport/queue_pair.h"
 #include "engine/verbs/client.h"
 #include "engine/verbs/pd.h"
 
@@ -36,8 +37,8 @@ class SendRing final : public transport::SendQueue {
     std::uint32_t producer() override;
     void fetch(std::uint32_t index, transport::SendRequest& out) override;
 
-    /// Tells the ring how far the machine has got, to judge the client's index.
-    void set_consumed(std::uint32_t consumed) { consumed_ = consumed; }
+    /// The machine knows how far the ring is consumed; the client's index is judged by it.
+    void set_machine(const transport::QueuePair& machine) { machine_ = &machine; }
     [[nodiscard]] ipc::QueueControl& control() const {
         return *reinterpret_cast<ipc::QueueControl*>(block_.memory);
     }
@@ -50,7 +51,8 @@ class SendRing final : public transport::SendQueue {
     RingShape shape_;
     bool signal_all_;
     ArenaBlock block_;
-    std::uint32_t consumed_ = 0;
+    const transport::QueuePair* machine_ = nullptr;
+    std::uint32_t consumed_ = 0;  ///< as of the last look at the machine
 };
 
 /// What RingReceiveQueue and SharedReceiveQueue have in common: slots of receive requests.

@@ -12,8 +12,8 @@
 // Liveness. What a dead context does is in monitor.h and cq.h; a foreign one refuses every call and is only
 // good for being closed.
 //
-// Locks, outermost first: a CQ's, then a QP's or SRQ's, then `objects_mutex`; the control channel's mutex is
-// taken under none of the context's own mutexes.
+// Locks, outermost first: a CQ's, then `objects_mutex`, then a QP's or SRQ's. The control channel's mutex is
+// taken under none of them but a CQ's that is being resized.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -89,6 +89,21 @@ bool flush_receive(Qp& qp, Completion& completion) {
     return true;
 }
 
+/// Does the QP have anything outstanding that a dead engine's `cq` will flush?
+bool owes_completions(Qp& qp, const Cq& cq) {
+    if (qp.send_cq == &cq) {
+        const std::lock_guard lock(qp.sq_lock);
+        if (qp.sq.outstanding() != 0) return true;
+    }
+    if (qp.recv_cq != &cq) return false;
+    if (qp.srq != nullptr) {
+        const std::lock_guard lock(qp.srq->lock);
+        return qp.srq->queue.outstanding() != 0;
+    }
+    const std::lock_guard lock(qp.rq_lock);
+    return qp.rq.outstanding() != 0;
+}
+
 }  // namespace
 
 void to_wc(const Completion& completion, ibv_wc& wc) {
@@ -175,7 +190,7 @@ int poll_cq(ibv_cq* handle, int count, ibv_wc* wc) {
         Completion completion;
         while (found < count && cq.take(completion)) to_wc(completion, wc[found++]);
         cq.ring.release();
-        if (found != 0) cq.empty_polls = 0;
+        if (found != 0) cq.empty_polls.store(0, std::memory_order_relaxed);
     }
     if (found == 0 && count > 0) after_empty_poll(cq.empty_polls);
     return found;
@@ -190,11 +205,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) {
     }
     if (!cq.context->dead()) return EIO;
     // Nobody else writes events any more: whoever still has work outstanding gets one.
-    const bool work_left = cq.context->any_qp([&](Qp& qp) {
-        if (qp.send_cq == &cq && qp.sq.outstanding() != 0) return true;
-        if (qp.recv_cq != &cq) return false;
-        return qp.srq != nullptr ? qp.srq->queue.outstanding() != 0 : qp.rq.outstanding() != 0;
-    });
+    const bool work_left = cq.context->any_qp([&](Qp& qp) { return owes_completions(qp, cq); });
     if (work_left) cq.write_own_event();
     return 0;
 }

@@ -52,8 +52,7 @@ struct Cq {
     CompletionRing ring;
     ibv_comp_channel* channel = nullptr;
     Completion current{};  ///< of the extended interface
-    bool polled_any = false;
-    unsigned empty_polls = 0;
+    std::atomic<unsigned> empty_polls{0};
     /// Events that libibverbs has handed to the program.
     std::atomic<std::uint32_t> completion_events_read{0};
     std::atomic<std::uint32_t> async_events_read{0};

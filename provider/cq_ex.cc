@@ -27,7 +27,7 @@ int start_poll(ibv_cq_ex* handle, ibv_poll_cq_attr* attributes) {
     cq.lock.lock();
     const int error = cq.ring.overrun() ? EIO : advance(cq);
     if (error == 0) {
-        cq.empty_polls = 0;
+        cq.empty_polls.store(0, std::memory_order_relaxed);
         return 0;
     }
     cq.ring.release();

@@ -123,8 +123,11 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) {
     values->comp_mask = 0;
     if ((wanted & ~static_cast<std::uint32_t>(IBV_VALUES_MASK_RAW_CLOCK)) != 0) return EINVAL;
     if ((wanted & IBV_VALUES_MASK_RAW_CLOCK) == 0) return 0;
-    // In the clock's own unit, as completion timestamps are: nanoseconds.
-    if (::clock_gettime(CLOCK_MONOTONIC, &values->raw_clock) != 0) return errno;
+    timespec now{};
+    if (::clock_gettime(CLOCK_MONOTONIC, &now) != 0) return errno;
+    // The convention of other adapters: all of the clock, in the unit of completion timestamps, is in
+    // tv_nsec.
+    values->raw_clock = {0, now.tv_sec * 1'000'000'000 + now.tv_nsec};
     values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
     return 0;
 }

@@ -25,11 +25,13 @@ inline unsigned yield_after_polls() {
 }
 
 /// At the end of a poll that found nothing; `empty_polls` counts those in a row.
-inline void after_empty_poll(unsigned& empty_polls) {
+inline void after_empty_poll(std::atomic<unsigned>& empty_polls) {
     const unsigned limit = yield_after_polls();
-    if (limit == 0 || ++empty_polls < limit) return;
-    empty_polls = 0;
-    ::sched_yield();
+    if (limit == 0) return;
+    // Pollers that race may lose a count, which only delays a yield.
+    const unsigned polls = empty_polls.load(std::memory_order_relaxed) + 1;
+    empty_polls.store(polls < limit ? polls : 0, std::memory_order_relaxed);
+    if (polls >= limit) ::sched_yield();
 }
 
 /// At the end of a post; `posts` counts them since the queue was last idle. No lock may be held.

@@ -84,6 +84,8 @@ void RcRequester::receiver_not_ready(std::uint8_t syndrome) {
         return;
     }
     if (rnr_left_ != kUnlimitedRnr) --rnr_left_;
+    // The responder has answered: losses during a long starvation do not add up to a broken path.
+    retry_left_ = machine_.parameters().retry_count;
     go_back();
     rnr_deadline_ = machine_.host().now() + rnr_wait(syndrome);
 }

@@ -48,6 +48,20 @@ TEST(Control, device_attributes_are_filled_as_far_as_the_program_knows_them) {
     EXPECT_EQ(query_device_ex(opened.verbs(), &input, &all, sizeof all), EINVAL);
 }
 
+TEST(Control, raw_clock_is_in_the_unit_of_completion_timestamps) {
+    OpenedContext opened;
+    ibv_values_ex values{};
+    values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+    timespec before{};
+    ::clock_gettime(CLOCK_MONOTONIC, &before);
+    ASSERT_EQ(query_rt_values(opened.verbs(), &values), 0);
+    EXPECT_EQ(values.comp_mask, std::uint32_t{IBV_VALUES_MASK_RAW_CLOCK});
+    EXPECT_EQ(values.raw_clock.tv_sec, 0);
+    EXPECT_GE(values.raw_clock.tv_nsec, before.tv_sec * 1'000'000'000 + before.tv_nsec);
+    values.comp_mask = IBV_VALUES_MASK_RESERVED;
+    EXPECT_EQ(query_rt_values(opened.verbs(), &values), EINVAL);
+}
+
 TEST(Control, queue_pair_has_all_its_fields) {
     OpenedContext opened;
     ibv_pd* pd = opened.make_pd();

@@ -118,83 +118,82 @@ void FakeEngine::hello(const ipc::RequestHeader& to, std::vector<UniqueFd> fds) 
     reply(to, body, {arena_file_.get(), page_file_.get(), wake_.get(), staging.get()}, 1);
 }
 
+template <typename Body>
+Body body_of(const std::byte* bytes) {
+    Body body{};
+    std::memcpy(&body, bytes, sizeof body);
+    return body;
+}
+
 bool FakeEngine::answer(const std::byte* message, std::size_t bytes, std::vector<UniqueFd> fds) {
-    ipc::RequestHeader header{};
-    std::memcpy(&header, message, sizeof header);
+    const auto header = body_of<ipc::RequestHeader>(message);
     if (header.magic != ipc::kProtocolMagic || header.length != bytes) return false;
     const std::byte* body = message + sizeof header;
     const auto operation = static_cast<ipc::Operation>(header.operation);
     operations.push_back(operation);
-    if (refuse) {
-        if (const int status = refuse(operation, body); status != 0) return refuse_with(header, status), true;
+    const int status = refuse ? refuse(operation, body) : 0;
+    if (status != 0) {
+        refuse_with(header, status);
+    } else if (operation == ipc::Operation::kHello) {
+        hello(header, std::move(fds));
+    } else if (!answer_query(header, operation) && !answer_creation(header, operation, body, fds)) {
+        refuse_with(header, 0);  // done, and no body
     }
+    return true;
+}
+
+bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation operation) {
+    if (operation == ipc::Operation::kQueryDevice) {
+        ipc::DeviceLimits limits{};
+        limits.max_cqe = 1024;
+        limits.ports = 1;
+        reply(header, limits);
+    } else if (operation == ipc::Operation::kQueryPort) {
+        ipc::PortAttributes port{};
+        port.active_mtu = kMtuCode;
+        port.gid_table_length = 2;
+        port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+        reply(header, port);
+    } else if (operation == ipc::Operation::kDestroyQp || operation == ipc::Operation::kDestroyCq ||
+               operation == ipc::Operation::kDestroySrq) {
+        reply(header, owed);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool FakeEngine::answer_creation(const ipc::RequestHeader& header, ipc::Operation operation,
+                                 const std::byte* body, std::vector<UniqueFd>& fds) {
     const ipc::HandleBody made{next_handle_++, 0};
     switch (operation) {
-        case ipc::Operation::kHello:
-            hello(header, std::move(fds));
-            break;
-        case ipc::Operation::kQueryDevice: {
-            ipc::DeviceLimits limits{};
-            limits.max_cqe = 1024;
-            limits.ports = 1;
-            reply(header, limits);
-            break;
-        }
-        case ipc::Operation::kQueryPort: {
-            ipc::PortAttributes port{};
-            port.active_mtu = kMtuCode;
-            port.gid_table_length = 2;
-            port.link_layer = IBV_LINK_LAYER_INFINIBAND;
-            reply(header, port);
-            break;
-        }
         case ipc::Operation::kCreateChannel:
             channels.push_back(std::move(fds.at(0)));
             reply(header, made);
-            break;
+            return true;
         case ipc::Operation::kAllocPd:
             reply(header, made);
-            break;
+            return true;
         case ipc::Operation::kRegMr:
-            std::memcpy(&registered, body, sizeof registered);
+            registered = body_of<ipc::RegMrRequest>(body);
             reply(header, ipc::RegMrReply{made.handle, made.handle << 8 | 7, made.handle << 8 | 9, 0});
-            break;
-        case ipc::Operation::kCreateCq: {
-            ipc::CreateCqRequest request{};
-            std::memcpy(&request, body, sizeof request);
+            return true;
+        case ipc::Operation::kCreateCq:
             produced_ = 0;
-            reply(header, cq = make_cq(request.entries));
-            break;
-        }
-        case ipc::Operation::kCreateQp: {
-            ipc::CreateQpRequest request{};
-            std::memcpy(&request, body, sizeof request);
-            reply(header, qp = make_qp(request));
-            break;
-        }
-        case ipc::Operation::kCreateSrq: {
-            ipc::CreateSrqRequest request{};
-            std::memcpy(&request, body, sizeof request);
-            reply(header, srq = make_srq(request));
-            break;
-        }
-        case ipc::Operation::kModifyQp: {
-            ipc::ModifyQpRequest request{};
-            std::memcpy(&request, body, sizeof request);
-            modified = request.attributes;
-            refuse_with(header, 0);
-            break;
-        }
-        case ipc::Operation::kDestroyQp:
-        case ipc::Operation::kDestroyCq:
-        case ipc::Operation::kDestroySrq:
-            reply(header, owed);
-            break;
+            reply(header, cq = make_cq(body_of<ipc::CreateCqRequest>(body).entries));
+            return true;
+        case ipc::Operation::kCreateQp:
+            reply(header, qp = make_qp(body_of<ipc::CreateQpRequest>(body)));
+            return true;
+        case ipc::Operation::kCreateSrq:
+            reply(header, srq = make_srq(body_of<ipc::CreateSrqRequest>(body)));
+            return true;
+        case ipc::Operation::kModifyQp:
+            modified = body_of<ipc::ModifyQpRequest>(body).attributes;
+            return false;
         default:
-            refuse_with(header, 0);
-            break;
+            return false;
     }
-    return true;
 }
 
 ipc::Location FakeEngine::allocate(std::size_t bytes) {

@@ -64,6 +64,9 @@ class FakeEngine {
   private:
     void serve();
     bool answer(const std::byte* message, std::size_t bytes, std::vector<UniqueFd> fds);
+    bool answer_query(const ipc::RequestHeader& header, ipc::Operation operation);
+    bool answer_creation(const ipc::RequestHeader& header, ipc::Operation operation, const std::byte* body,
+                         std::vector<UniqueFd>& fds);
     template <typename Body>
     void reply(const ipc::RequestHeader& to, const Body& body, std::vector<int> fds = {},
                std::uint32_t chunks = 0);

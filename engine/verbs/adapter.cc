@@ -65,6 +65,7 @@ void Adapter::add_qp(Qp& qp) {
 void Adapter::remove_qp(Qp& qp) {
     multicast_.detach_all(qp);
     add_counters(qp.device().retired, qp.machine().counters());
+    forget_writes(qp);
     keys_.release_windows_of(qp.number());
     if (qp.active) std::erase(active_, &qp);
     qps_[qp.number()] = nullptr;
@@ -76,6 +77,11 @@ transport::QpCounters Adapter::qp_counters(const Device& device) const {
     for (const Qp* qp : qps_)
         if (qp != nullptr && &qp->device() == &device) add_counters(sum, qp->machine().counters());
     return sum;
+}
+
+void Adapter::forget_writes(const Qp& qp) {
+    // Asking takes the note of a failure away: the number's next owner must not find it.
+    mover_.flush(qp.number());
 }
 
 void Adapter::forget(CompletionQueue& cq) {

@@ -78,6 +78,8 @@ class Adapter final : public transport::Host {
     /// From now on packets reach the QP. Its number must be reserved.
     void add_qp(Qp& qp);
     void remove_qp(Qp& qp);
+    /// The QP starts afresh or goes: failed writes that nobody asked about are forgotten.
+    void forget_writes(const Qp& qp);
     /// A CQ is going away.
     void forget(CompletionQueue& cq);
     /// Puts the QP on the active list.

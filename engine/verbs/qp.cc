@@ -13,6 +13,7 @@ namespace uib::verbs {
 namespace {
 
 constexpr std::uint32_t kPsnMask = 0xFFFFFF;
+constexpr std::uint32_t kFlowLabelMask = 0xFFFFF;
 
 constexpr std::uint32_t mtu_bytes(std::uint8_t code) {
     return 128U << code;
@@ -137,7 +138,7 @@ transport::QpParameters Qp::parameters() const {
     out.path.global = path.is_global != 0;
     out.path.grh.sgid = init_.device->gids()[std::min<std::size_t>(path.sgid_index, Limits::kGids - 1)];
     std::copy(std::begin(path.dgid), std::end(path.dgid), out.path.grh.dgid.begin());
-    out.path.grh.flow_label = path.flow_label;
+    out.path.grh.flow_label = path.flow_label & kFlowLabelMask;
     out.path.grh.traffic_class = path.traffic_class;
     out.path.grh.hop_limit = path.hop_limit;
     out.mtu_bytes =
@@ -176,6 +177,7 @@ int Qp::modify(const ipc::QpAttributes& attributes, std::uint32_t mask) {
         send_ring_->reset();
         if (receive_ring_ != nullptr) receive_ring_->reset();
         adapter_.keys().release_windows_of(number_);
+        adapter_.forget_writes(*this);
         attributes_ = ipc::QpAttributes{};
         attributes_.path_mtu = IBV_MTU_1024;
         attributes_.path_migration_state = IBV_MIG_MIGRATED;

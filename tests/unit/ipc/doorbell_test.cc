@@ -1,6 +1,7 @@
-// The doorbell's promise: a request that was published is always taken, whatever the interleaving, also across the engine's
-// sleep. The stress tests run clients and an engine that releases its queues and sleeps as often as it can, so that every
-// window of the two protocols is hit many times; a lost wake-up shows as a sleep that ends by its time limit.
+// The doorbell's promise: a request that was published is always taken, whatever the interleaving, also
+// across the engine's sleep. The stress tests run clients and an engine that releases its queues and sleeps
+// as often as it can, so that every window of the two protocols is hit many times; a lost wake-up shows as a
+// sleep that ends by its time limit.
 #include "engine/ipc/doorbell.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +58,8 @@ TEST(QueueControl, ReleaseAsksForTheBellAndWatchDoesNot) {
     EXPECT_FALSE(publish(queue, 3));
 }
 
-/// An engine that sleeps whenever it can, and clients that post one request at a time to queues of their own and wait until
-/// it was taken: each post meets the engine somewhere in its way to sleep.
+/// An engine that sleeps whenever it can, and clients that post one request at a time to queues of their own
+/// and wait until it was taken: each post meets the engine somewhere in its way to sleep.
 class SleepStress : public ::testing::Test {
   protected:
     static constexpr unsigned kClients = 3;
@@ -66,7 +67,8 @@ class SleepStress : public ::testing::Test {
 
     void post(unsigned client, std::uint32_t count) {
         const std::uint32_t slot = client * 5000;
-        if (publish(queues_[client], count) && map_->ring(slot) && page_->sleeping.load(std::memory_order_seq_cst) != 0) {
+        if (publish(queues_[client], count) && map_->ring(slot) &&
+            page_->sleeping.load(std::memory_order_seq_cst) != 0) {
             const std::uint64_t one = 1;
             ASSERT_EQ(::write(eventfd_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
         }
@@ -82,7 +84,8 @@ class SleepStress : public ::testing::Test {
     void take_from(unsigned client) {
         watch_queue(queues_[client]);
         while (true) {
-            taken_[client].store(queues_[client].producer.load(std::memory_order_acquire), std::memory_order_release);
+            taken_[client].store(queues_[client].producer.load(std::memory_order_acquire),
+                                 std::memory_order_release);
             // No turn of grace: the queue is let go at once, the hardest case.
             if (release_queue(queues_[client]) == taken_[client].load(std::memory_order_relaxed)) return;
             watch_queue(queues_[client]);

@@ -93,7 +93,7 @@ void Machine::note_arrival() {
 Status Machine::execute_local(const SendRequest& request) {
     if (request.opcode == ipc::WorkOpcode::kBindWindow) return host_.bind_window(*this, request);
     const memory::AccessError error = keys().local_invalidate(pd(), number(), request.immediate);
-    return error == memory::AccessError::kNone ? Status::kSuccess : Status::kLocalQpOperation;
+    return error == memory::AccessError::kNone ? Status::kSuccess : Status::kWindowBind;
 }
 
 void Machine::raise_if_drained() {

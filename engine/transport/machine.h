@@ -50,7 +50,8 @@ class Machine : public QueuePair {
     void enter_send_error();
     /// Raises the communication event for the first packet in RTR.
     void note_arrival();
-    /// Executes a bind or a local invalidate.
+    /// Executes a bind or a local invalidate; kWindowBind (memory management operation error, 11.6.2) when it
+    /// fails.
     Status execute_local(const SendRequest& request);
 
   protected:

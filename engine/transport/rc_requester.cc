@@ -203,7 +203,7 @@ bool RcRequester::demand_ack() {
     if (index == machine_.consumed()) return false;
     const SendRecord& record = window_[--index];
     const std::uint32_t end = record.end_psn();
-    if (record.answered() || !psn_before(awaited_psn_, end)) return false;
+    if (record.answered() || awaits(end)) return false;
     cursor_ = index;
     cursor_packet_ = record.packets - 1;
     next_psn_ = psn_add(end, kPsnMask);

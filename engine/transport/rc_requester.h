@@ -80,10 +80,15 @@ class RcRequester {
     void take_credits(const net::Aeth& aeth);
     void progressed(std::uint32_t old_una);
     void complete_head();
-    void resync();
+    void resync(std::uint32_t old_una);
     void fail_head(Status status, std::uint8_t syndrome);
     bool outstanding(std::uint32_t psn) const {
         return psn_distance(una_psn_, psn) < psn_distance(una_psn_, max_psn_);
+    }
+
+    /// A response has been asked for that will acknowledge everything before `end`.
+    bool awaits(std::uint32_t end) const {
+        return psn_distance(una_psn_, awaited_psn_) >= psn_distance(una_psn_, end);
     }
 
     // rc_requester_retry.cc: timers and retries

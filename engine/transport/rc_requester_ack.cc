@@ -101,14 +101,18 @@ void RcRequester::progressed(std::uint32_t old_una) {
     retried_ = implied_ = false;
     stalled_ = false;
     if (credit_wait_ && !psn_before(una_psn_, psn_add(credit_wait_psn_, 1))) credit_wait_ = false;
-    resync();
+    // A message may span half of the circle: only distances from the old una tell before from behind.
+    const std::uint32_t moved = psn_distance(old_una, una_psn_);
+    if (psn_distance(old_una, awaited_psn_) < moved) awaited_psn_ = una_psn_;
+    resync(old_una);
     renew_timer();
 }
 
-void RcRequester::resync() {
+void RcRequester::resync(std::uint32_t old_una) {
     const std::uint32_t consumed = machine_.consumed();
     const bool index_behind = static_cast<std::int32_t>(cursor_ - consumed) < 0;
-    if (!index_behind && !psn_before(next_psn_, una_psn_)) return;
+    const bool psn_behind = psn_distance(old_una, next_psn_) < psn_distance(old_una, una_psn_);
+    if (!index_behind && !psn_behind) return;
     if (cursor_ != consumed) loaded_ = false;
     cursor_ = consumed;
     next_psn_ = una_psn_;

@@ -122,7 +122,7 @@ void RcRequester::sent(std::uint32_t psns, bool response_expected, bool last) {
     next_psn_ = psn_add(next_psn_, psns);
     if (fresh) max_psn_ = next_psn_;
     if (response_expected) {
-        if (psn_before(awaited_psn_, next_psn_)) awaited_psn_ = next_psn_;
+        if (!awaits(next_psn_)) awaited_psn_ = next_psn_;
         since_ack_ = 0;
         force_ack_ = false;
         if (ack_deadline_ == kNever) start_timer();

@@ -24,7 +24,7 @@ void RcRequester::start_timer() {
 }
 
 void RcRequester::renew_timer() {
-    if (psn_before(una_psn_, awaited_psn_) && rnr_deadline_ == kNever) {
+    if (una_psn_ != awaited_psn_ && rnr_deadline_ == kNever) {
         start_timer();
     } else {
         ack_deadline_ = kNever;

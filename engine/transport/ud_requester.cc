@@ -45,7 +45,6 @@ PacketMaker::Result UdQueuePair::make(const SendRequest& request, std::uint32_t,
 void UdQueuePair::address_datagram(const SendRequest& request) {
     const ipc::AddressVector& vector = request.address_vector;
     out_.lrh.dlid = vector.dlid;
-    out_.lrh.slid = static_cast<net::Lid>(parameters_.path.slid + (vector.source_path_bits & 0x7F));
     out_.lrh.sl = vector.sl & 0xF;
     out_.has_grh = vector.is_global != 0;
     if (out_.has_grh) {

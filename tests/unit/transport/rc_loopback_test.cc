@@ -228,7 +228,7 @@ TEST_P(RcLoopback, bind_and_local_invalidate_keep_their_place) {
     ASSERT_EQ(a.sends.size(), 2U);
     EXPECT_EQ(a.sends[0].opcode, static_cast<std::uint8_t>(WorkOpcode::kBindWindow));
     EXPECT_EQ(a.sends[0].status, Status::kSuccess);
-    EXPECT_EQ(a.sends[1].status, Status::kLocalQpOperation);
+    EXPECT_EQ(a.sends[1].status, Status::kWindowBind);
     EXPECT_EQ(a.qp->state(), QpState::kError);
 }
 

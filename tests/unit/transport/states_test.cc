@@ -1,6 +1,7 @@
 // Transitions: reset, SQD and its event, the error state and its flushes, the last receive of a shared queue.
 #include <gtest/gtest.h>
 
+#include "engine/transport/rc_queue_pair.h"
 #include "tests/unit/transport/station.h"
 
 namespace uib::transport::testing {
@@ -125,6 +126,33 @@ TEST(States, reset_forgets_without_completions_and_starts_afresh) {
     EXPECT_EQ(a.out[0].psn(), 5U);
     a.deliver(response_for(a, Operation::kAcknowledge, 5));
     EXPECT_EQ(a.sends.size(), 1U);
+}
+
+// A thousand idle connections must not cost a machine its memory.
+TEST(States, queue_pair_is_small) {
+    EXPECT_LT(sizeof(RcQueuePair) + 128 * sizeof(SendRecord), 8192U);
+}
+
+TEST(States, largest_message_spans_half_of_the_psns) {
+    Station a(Service::kRc, 0x11);
+    a.connect(0x12);
+    Work read;
+    read.opcode = WorkOpcode::kRdmaRead;
+    memory::RegionInit null;
+    null.pd = 1;
+    null.access = ipc::kAccessLocalWrite;
+    null.length = kMaxMessageBytes;
+    null.space = a.space;
+    read.entries = {{0, kMaxMessageBytes, a.keys().add_region(std::move(null))->key()}};
+    a.post(read);
+    a.post(write_of(a, 1));
+    a.run();
+    ASSERT_EQ(a.out.size(), 1U);  // nothing fits behind it (C9-61)
+    EXPECT_EQ(a.out[0].packet.reth.dma_length, kMaxMessageBytes);
+    EXPECT_EQ(a.qp->send_psn(), (kPsn + (1U << 23)) & 0xFFFFFF);
+    EXPECT_NE(a.qp->next_timer(), kNever);
+    a.deliver(response_for(a, Operation::kAcknowledge, kPsn + (1U << 23) - 1, 0x63));
+    EXPECT_EQ(a.count().implied_naks, 1U);
 }
 
 TEST(States, many_requests_in_flight_are_remembered) {

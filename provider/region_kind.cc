@@ -110,7 +110,7 @@ bool is_file_of(int fd, const MapEntry& entry) {
            file.st_dev == entry.device;
 }
 
-/// A descriptor that the program holds for the mapped file, duplicated.
+/// A descriptor for reading and writing that the program holds for the mapped file, duplicated.
 UniqueFd find_open_file(const MapEntry& entry) {
     const std::unique_ptr<DIR, CloseDirectory> directory(::opendir("/proc/self/fd"));
     if (!directory) return {};
@@ -119,7 +119,7 @@ UniqueFd find_open_file(const MapEntry& entry) {
         const long fd = std::strtol(item->d_name, &end, 10);
         if (end == item->d_name || *end != '\0' || fd == ::dirfd(directory.get())) continue;
         if (!is_file_of(static_cast<int>(fd), entry)) continue;
-        if ((::fcntl(static_cast<int>(fd), F_GETFL) & O_ACCMODE) == O_WRONLY) continue;
+        if ((::fcntl(static_cast<int>(fd), F_GETFL) & O_ACCMODE) != O_RDWR) continue;
         return UniqueFd(::fcntl(static_cast<int>(fd), F_DUPFD_CLOEXEC, 0));
     }
     return {};

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
+
 namespace uib::provider {
 namespace {
 
@@ -45,6 +47,17 @@ TEST(RegionKind, closed_memfd_cannot_be_had) {
     UniqueFd fd(::memfd_create("region", MFD_CLOEXEC));
     ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
     const Mapped map(fd.get(), MAP_SHARED);
+    fd.reset();
+    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kPrivate);
+}
+
+TEST(RegionKind, descriptor_that_cannot_write_is_of_no_use) {
+    UniqueFd fd(::memfd_create("region", MFD_CLOEXEC));
+    ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
+    const Mapped map(fd.get(), MAP_SHARED);
+    const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+    const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(reader);
     fd.reset();
     EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kPrivate);
 }

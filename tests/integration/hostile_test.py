@@ -14,7 +14,6 @@ import os
 import pathlib
 import random
 import struct
-import time
 
 import uibtest
 from control_protocol import (ALLOC_PD, CREATE_CQ, CREATE_QP, HELLO, IMPORT_CONTEXT, MAX_BYTES, OPERATION_END, QUERY_PORT,
@@ -36,6 +35,19 @@ def closes(name, first_hello, message, descriptors=lambda _: []):
             except Closed:
                 closed = True
             expect(closed, f"{name}: the engine keeps the connection")
+    return name, check
+
+
+def refuses_or_closes(name, message, descriptors=lambda _: []):
+    """A check: a first message that is no hello the engine can use gets an errno, or the connection is closed."""
+    def check(engine):
+        with Connection(engine.socket) as connection:
+            try:
+                connection.send(message(connection), descriptors(connection))
+                status, _ = connection.receive()
+            except Closed:
+                return
+            expect(status > 0, f"{name}: answered with status {status}")
     return name, check
 
 
@@ -81,7 +93,10 @@ CHECKS = [
     closes("a first tag of 7", False, hello_message(tag=7), RIGHT),
     closes("a hello that is too long", False, lambda c: request(HELLO, c.hello_body() + bytes(3000)), RIGHT),
     closes("a message of 64 KiB", False, lambda _: request(HELLO, bytes(65536))),
-    closes("a hello without descriptors", False, hello_message()),
+    refuses_or_closes("a hello without descriptors", hello_message()),
+    refuses_or_closes("a hello for a device of nobody", lambda c: request(HELLO, c.hello_body(b"nobody")), RIGHT),
+    refuses_or_closes("a hello for a device without end", lambda c: request(HELLO, c.hello_body(b"x" * 64)), RIGHT),
+    refuses_or_closes("a hello whose probe is not mapped", lambda c: request(HELLO, c.hello_body()[:72] + bytes(16)), RIGHT),
     closes("a second hello", True, hello_message(tag=2), RIGHT),
     closes("an unknown operation", True, lambda _: request(OPERATION_END + 5, tag=2)),
     closes("operation 0", True, lambda _: request(0, tag=2)),
@@ -221,9 +236,7 @@ def test():
         attempt("refusals: exhaust", lambda: refusals("exhaust", *(["--all"] if arguments.full else [])))
         attempt("no objects left at the end", engine.expect_no_objects)
         attempt("serves at the end", engine.expect_healthy)
-        started = time.monotonic()
-        attempt("ends in good order", engine.stop)
-        say(f"the engine ended in {time.monotonic() - started:.2f} s")
+        engine.stop()
     expect(not failures, f"{len(failures)} checks failed: {', '.join(failures)}")
 
 

@@ -60,11 +60,13 @@ def killed_clients(rounds, seed):
         engine.expect_no_objects()
         engine.expect_healthy()
         engine.expect_no_objects()
+        # A session is gone a moment before its last descriptors are.
+        wait_until(lambda: uibtest.descriptor_count(engine.pid) <= baseline[1], 5,
+                   lambda: f"descriptors back at {baseline[1]}, now {uibtest.descriptor_count(engine.pid)}")
         resident, descriptors = uibtest.resident_kib(engine.pid), uibtest.descriptor_count(engine.pid)
         say(f"{rounds} clients killed: engine's memory {baseline[0]} to {resident} KiB, descriptors {baseline[1]} to "
             f"{descriptors}")
         expect(resident <= baseline[0] + RESIDENT_GROWTH_KIB, f"memory grew from {baseline[0]} to {resident} KiB")
-        expect(descriptors <= baseline[1], f"descriptors grew from {baseline[1]} to {descriptors}")
         engine.stop()
 
 
@@ -130,15 +132,20 @@ def sockets():
 
 def no_engine():
     with Engine() as engine:
+        settings = subprocess.run([str(part) for part in engine.uib("env")], env=engine.environment(),
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+        expect(settings.returncode == 0, f"uib env: {settings.stderr}")
         engine.stop()
-        for command in (engine.uib("status"),
-                        ["/bin/bash", "-c", f'eval "$({engine.uib("env")[0]} env)" && exec ibv_rc_pingpong']):
+        in_shell = ["/bin/bash", "-c", settings.stdout + "\nexec ibv_rc_pingpong"]
+        for name, command in (("uib status", engine.uib("status")), ("uib run", engine.uib("run", "--", "ibv_devices")),
+                              ("a program after uib env", in_shell)):
             done = subprocess.run([str(part) for part in command], env=engine.environment(), stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=20)
             told = [line for line in lines_of(done.stdout + done.stderr) if "uibd" in line]
-            expect(done.returncode != 0, f"{command[0]} succeeds without an engine: {done.stdout}{done.stderr}")
-            expect(len(told) == 1, f"without an engine one line tells how to start it, not:\n{done.stdout}{done.stderr}")
-            say(f"no engine: {told[0]}")
+            expect(done.returncode != 0, f"{name} succeeds without an engine: {done.stdout}{done.stderr}")
+            expect(len(told) == 1, f"{name} without an engine: one line tells how to start it, not:\n"
+                                   f"{done.stdout}{done.stderr}")
+            say(f"no engine, {name}: {told[0]}")
 
 
 def test():

@@ -83,7 +83,7 @@ def test():
         user = 65534
     chosen = runs(arguments.full)
     if arguments.few:
-        chosen = [run for run in chosen if "-s" not in run[1] and "-t" not in run[1]]
+        chosen = [run for run in chosen if "-s" not in run[1]]
     if arguments.list:
         for tool, options in chosen:
             say(f"{tool} {' '.join(options)}")

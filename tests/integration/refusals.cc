@@ -2,8 +2,8 @@
 //
 //   refusals memory     regions that are not mapped, read-only, too long, or wrap
 //   refusals sizes      queues, lists and requests beyond the device's limits
-//   refusals exhaust    as many objects as the device has of each cheap kind, then one more (--all: of every
-//   kind)
+//   refusals exhaust    as many PDs as the device has, then one more (--all: the same with every kind of
+//   object) kind)
 //
 // Prints a line a check, exits with 1 if one of them got something else.
 #include <sys/mman.h>
@@ -168,12 +168,12 @@ void exhaust_all(ibv_context& context, bool all) {
     const Buffer buffer(MemoryKind::kPrivate, 4096);
     exhaust(
         "PD", device.max_pd, [&] { return ibv_alloc_pd(&context); }, ibv_dealloc_pd);
-    exhaust(
-        "MW", device.max_mw, [&] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2); }, ibv_dealloc_mw);
-    exhaust(
-        "MR", device.max_mr, [&] { return ibv_reg_mr(pd.get(), buffer.data(), 64, kAllAccess); },
-        ibv_dereg_mr);
     if (all) {
+        exhaust(
+            "MW", device.max_mw, [&] { return ibv_alloc_mw(pd.get(), IBV_MW_TYPE_2); }, ibv_dealloc_mw);
+        exhaust(
+            "MR", device.max_mr, [&] { return ibv_reg_mr(pd.get(), buffer.data(), 64, kAllAccess); },
+            ibv_dereg_mr);
         exhaust(
             "CQ", device.max_cq, [&] { return ibv_create_cq(&context, 1, nullptr, nullptr, 0); },
             ibv_destroy_cq);

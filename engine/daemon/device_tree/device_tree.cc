@@ -118,6 +118,12 @@ bool is_below(const std::string& name, const std::string& prefix) {
 DeviceTree::DeviceTree(const std::string& socket, std::string host_root)
     : path_(ipc::tree_path(socket)), host_root_(std::move(host_root)) {}
 
+std::vector<std::string> DeviceTree::host_names(const std::string& directory) const {
+    // An engine that is started from a shell with the shim in its environment must not take its own devices
+    // (or those of the one before it) for the kernel's. The shim does not know this spelling.
+    return names_in((host_root_.empty() ? "/proc/self/root" : host_root_) + "/" + directory);
+}
+
 DeviceTree::~DeviceTree() {
     // A later engine on the same socket may have made the tree its own.
     if (owner_.empty() || read_file(path_ / kOwnerFile) != owner_) return;
@@ -157,7 +163,7 @@ void DeviceTree::publish(const std::vector<TreeDevice>& devices) {
 
 void DeviceTree::assign_numbers(const std::vector<TreeDevice>& devices) {
     std::set<unsigned> taken;
-    for (const std::string& name : names_in(host_root_ + "/" + kVerbsClass))
+    for (const std::string& name : host_names(kVerbsClass))
         if (name.starts_with("uverbs")) taken.insert(static_cast<unsigned>(std::atoi(name.c_str() + 6)));
 
     std::vector<const TreeDevice*> in_order;
@@ -181,12 +187,12 @@ void DeviceTree::assign_numbers(const std::vector<TreeDevice>& devices) {
 }
 
 void DeviceTree::add_host_devices(TreeEntries& entries, const std::vector<TreeDevice>& devices) {
-    for (const std::string& name : names_in(host_root_ + "/" + kDeviceClass))
+    for (const std::string& name : host_names(kDeviceClass))
         if (std::ranges::find(devices, name, &TreeDevice::name) != devices.end())
             throw std::invalid_argument("the kernel has an RDMA device named " + name +
                                         "; choose another name");
     for (const char* directory : {kDeviceClass, kVerbsClass, kNodeDirectory}) {
-        for (const std::string& name : names_in(host_root_ + "/" + directory)) {
+        for (const std::string& name : host_names(directory)) {
             const std::string entry = std::string(directory) + "/" + name;
             if (!entries.contains(entry)) add_symlink(entries, entry, host_root_ + "/" + entry);
         }

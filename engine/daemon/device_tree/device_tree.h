@@ -49,6 +49,7 @@ class DeviceTree {
 
   private:
     void claim();
+    std::vector<std::string> host_names(const std::string& directory) const;
     void add_host_devices(TreeEntries& entries, const std::vector<TreeDevice>& devices);
     void assign_numbers(const std::vector<TreeDevice>& devices);
     /// Makes the entries at and below `prefix` be those of `wanted`.

@@ -180,6 +180,13 @@ TEST_F(ShimTest, a_link_to_a_node_of_the_kernels_is_not_ours) {
     EXPECT_TRUE(engine.peers().empty());
 }
 
+TEST_F(ShimTest, an_engine_under_the_shim_does_not_take_its_devices_for_the_kernels) {
+    ASSERT_TRUE(names_in("/sys/class/infiniband").contains("uib0"));
+    daemon::DeviceTree other(socket + ".other");
+    EXPECT_NO_THROW(other.publish({sample_device("uib0")}));
+    EXPECT_NO_THROW(tree.publish({sample_device("uib0")}));
+}
+
 TEST_F(ShimTest, success_leaves_errno_alone) {
     errno = 77;
     const int file = open(kGuidPath, O_RDONLY);

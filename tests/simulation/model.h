@@ -35,6 +35,7 @@ class Direction {
         std::uint64_t source = 0;
         std::uint64_t target = 0;  ///< where the bytes end up
         bool takes_receive = false;
+        bool arrived = false;    ///< unreliable: a completion has been matched with it
         bool in_shared = false;  ///< a WRITE into the shared area
         std::uint64_t atomic_before = 0;
     };
@@ -45,6 +46,7 @@ class Direction {
     void plan_atomic(Expected& item);
     std::uint64_t take(std::uint64_t& next, std::uint32_t length);
     std::string check_receives();
+    bool is_some_message(const transport::Completion& completion, std::uint64_t at);
     std::string check_reliable_memory(const Expected& item);
 
     World& world_;

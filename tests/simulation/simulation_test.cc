@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <ostream>
 
 #include "tests/simulation/model.h"
 
@@ -18,6 +20,8 @@ struct Case {
     Service service;
     WireFaults faults;
     bool lend;
+
+    friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
 class Seeds : public ::testing::TestWithParam<Case> {};
@@ -49,39 +53,58 @@ struct Totals {
     }
 };
 
+/// A connection and its work both ways.
+struct Connection {
+    Connection(World& world, const Case& one, std::uint32_t number)
+        : a(world.add(one.service, number, one.lend)), b(world.add(one.service, number + 1, one.lend)) {
+        prepare(world, a);
+        b.parameters = a.parameters;
+        b.parameters.sq_psn = static_cast<std::uint32_t>(world.draw(0, 0xFFFFFF));
+        b.parameters.rq_psn = a.parameters.sq_psn;
+        a.parameters.rq_psn = b.parameters.sq_psn;
+        const bool reliable = one.service == Service::kRc;
+        if (reliable && world.chance(0.3)) a.receive_queue.is_shared = b.receive_queue.is_shared = true;
+        a.connect(number + 1);
+        b.connect(number);
+        directions.push_back(std::make_unique<Direction>(world, a, b, 0, reliable));
+        directions.push_back(std::make_unique<Direction>(world, b, a, Direction::kShare, reliable));
+    }
+    Station& a;
+    Station& b;
+    std::vector<std::unique_ptr<Direction>> directions;
+};
+
 std::string run_seed(const Case& one, std::uint64_t seed, Totals& totals) {
     World world(seed, one.faults);
-    Station& a = world.add(one.service, 0x11, one.lend);
-    Station& b = world.add(one.service, 0x12, one.lend);
-    prepare(world, a);
-    b.parameters = a.parameters;
-    b.parameters.sq_psn = static_cast<std::uint32_t>(world.draw(0, 0xFFFFFF));
-    b.parameters.rq_psn = a.parameters.sq_psn;
-    a.parameters.rq_psn = b.parameters.sq_psn;
-    if (one.service == Service::kRc && world.chance(0.3))
-        a.receive_queue.is_shared = b.receive_queue.is_shared = true;
-    a.connect(0x12);
-    b.connect(0x11);
-    const bool reliable = one.service == Service::kRc;
-    Direction there(world, a, b, 0, reliable);
-    Direction back(world, b, a, Direction::kShare, reliable);
+    std::vector<Connection> connections;
+    const std::uint64_t count = world.draw(1, 3);
+    for (std::uint64_t i = 0; i < count; ++i)
+        connections.emplace_back(world, one, static_cast<std::uint32_t>(0x11 + 2 * i));
+    const auto for_each = [&](const auto& visit) {
+        for (Connection& connection : connections)
+            for (const auto& direction : connection.directions) visit(*direction);
+    };
+    const auto clients = [&] {
+        for_each([&](Direction& direction) {
+            if (world.chance(0.02)) direction.trickle();
+        });
+    };
     for (int wave = 0; wave < 3; ++wave) {
-        const bool late = reliable && wave < 2 && world.chance(0.3);
-        there.post(static_cast<unsigned>(world.draw(1, 12)), late);
-        back.post(static_cast<unsigned>(world.draw(0, 8)), late);
-        const auto clients = [&] {
-            if (world.chance(0.02)) there.trickle();
-            if (world.chance(0.02)) back.trickle();
-        };
+        for_each([&](Direction& direction) {
+            const bool late = one.service == Service::kRc && wave < 2 && world.chance(0.3);
+            direction.post(static_cast<unsigned>(world.draw(0, 12)), late);
+        });
         if (!world.run(kEventLimit, clients)) return "does not come to rest\n" + world.trace();
     }
-    totals.add(a.count());
-    totals.add(b.count());
-    for (Direction* direction : {&there, &back}) {
-        const std::string wrong = direction->check();
-        if (!wrong.empty()) return wrong + '\n' + world.trace();
+    std::string wrong;
+    for_each([&](Direction& direction) {
+        if (wrong.empty()) wrong = direction.check();
+    });
+    for (const Connection& connection : connections) {
+        totals.add(connection.a.count());
+        totals.add(connection.b.count());
     }
-    return "";
+    return wrong.empty() ? "" : wrong + '\n' + world.trace();
 }
 
 /// A hundred by default; more for a longer search.

@@ -249,6 +249,37 @@ TEST_P(RcLoopback, short_sends_land_in_the_inline_area) {
     EXPECT_TRUE(b.holds(5000, 193, 9));
 }
 
+TEST_P(RcLoopback, bytes_are_in_memory_when_a_completion_is_seen) {
+    pair.connect();
+    a.fill(0, 3000, 4);
+    b.fill(50'000, 3000, 5);
+    std::uint64_t word = 9;
+    std::memcpy(b.at(60'000), &word, sizeof word);
+    b.post_receive(1, 5000, 3000);
+    b.post_receive(2, 0, 0);
+    a.post(rdma(WorkOpcode::kSend, 0, 3000, 0));
+    a.post(rdma(WorkOpcode::kRdmaWriteWithImmediate, 0, 3000, 10'000));
+    a.post(rdma(WorkOpcode::kRdmaRead, 20'000, 3000, 50'000));
+    a.post(rdma(WorkOpcode::kFetchAdd, 30'000, 8, 60'000));
+    unsigned seen = 0;
+    b.on_completion = [&](const Completion& completion) {
+        ++seen;
+        EXPECT_TRUE(b.holds(completion.wr_id == 1 ? 5000 : 10'000, 3000, 4));
+    };
+    a.on_completion = [&](const Completion& completion) {
+        ++seen;
+        if (completion.wr_id == 2) {
+            EXPECT_TRUE(a.holds(20'000, 3000, 5));
+        } else if (completion.wr_id == 3) {
+            EXPECT_EQ(*a.at(30'000), std::byte{9});
+        } else {
+            EXPECT_TRUE(b.holds(completion.wr_id == 0 ? 5000 : 10'000, 3000, 4));
+        }
+    };
+    pair.settle();
+    EXPECT_EQ(seen, 6U);
+}
+
 TEST_P(RcLoopback, inline_data_is_sent_from_the_request) {
     pair.connect();
     b.post_receive(1, 5000, 1000);

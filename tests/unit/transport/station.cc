@@ -91,12 +91,14 @@ void Station::connect(std::uint32_t peer_number, QpState to) {
 bool Station::complete_send(QueuePair&, const Completion& completion) {
     if (queue_full) return false;
     sends.push_back(completion);
+    if (on_completion) on_completion(completion);
     return true;
 }
 
 bool Station::complete_receive(QueuePair&, const Completion& completion) {
     if (queue_full) return false;
     receives.push_back(completion);
+    if (on_completion) on_completion(completion);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -122,6 +123,8 @@ class Station final : public Host {
     Time clock = 1'000'000;
     std::uint32_t room = 100'000;
     bool queue_full = false;
+    /// Called with each completion at the moment it is made, as a polling client would see it.
+    std::function<void(const Completion&)> on_completion;
     Status bind_result = Status::kSuccess;
     std::vector<SentPacket> out;
     std::vector<Completion> sends;

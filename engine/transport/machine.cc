@@ -13,6 +13,8 @@ void Machine::apply(QpState to, const QpParameters& parameters, bool drained_eve
     parameters_ = parameters;
     mtu_shift_ = static_cast<std::uint32_t>(std::bit_width(parameters.mtu_bytes | 256U)) - 1;
     if (to == QpState::kReset || from == QpState::kReset) {
+        // A queue that was reset with the QP counts from 0 and checks against what is consumed.
+        consumed_ = 0;
         consumed_ = config_.send_queue != nullptr ? config_.send_queue->producer() : 0;
         established_ = fatal_raised_ = drain_event_ = last_wqe_event_ = receive_in_error_ = false;
         receive_.forget();

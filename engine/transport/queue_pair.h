@@ -28,6 +28,7 @@ struct QpConfig {
     std::uint32_t number = 0;
     Service service = Service::kRc;
     memory::PdId pd = 0;
+    std::uint32_t client = 0;       ///< the session that polls its completions (RegionInit::placing_client)
     std::uint32_t max_send_wr = 0;  ///< depth of the send ring
     SendQueue* send_queue = nullptr;
     ReceiveQueue* receive_queue = nullptr;  ///< may be nullptr (no receives)

@@ -28,12 +28,15 @@ ReceiveMessage::Put ReceiveMessage::put(std::span<const std::byte> payload, bool
     if (length > request_.length - received_) return Put::kTooLong;
     if (length == 0) return Put::kDone;
     if (whole && length <= ipc::kAutoInlineBytes && length <= request_.inline_area.size()) {
-        if (!check_entries(length)) return Put::kProtection;
-        if (!memory::guarded_copy(request_.inline_area.data(), payload.data(), length))
-            return Put::kProtection;
-        inlined_ = true;
-        received_ = length;
-        return Put::kDone;
+        const Entries entries = check_entries(length);
+        if (entries == Entries::kRefused) return Put::kProtection;
+        if (entries == Entries::kInline) {
+            if (!memory::guarded_copy(request_.inline_area.data(), payload.data(), length))
+                return Put::kProtection;
+            inlined_ = true;
+            received_ = length;
+            return Put::kDone;
+        }
     }
     return scatter(payload) ? Put::kDone : Put::kProtection;
 }
@@ -45,14 +48,16 @@ ReceiveMessage::Put ReceiveMessage::put_datagram(std::span<const std::byte> grh,
     if (length <= ipc::kAutoInlineBytes && length <= request_.inline_area.size()) {
         static constexpr std::byte kZeros[net::kGrhBytes]{};
         std::byte* to = request_.inline_area.data();
-        if (!check_entries(length) ||
-            !memory::guarded_copy(to, grh.empty() ? kZeros : grh.data(), net::kGrhBytes) ||
-            !memory::guarded_copy(to + net::kGrhBytes, payload.data(), payload.size())) {
-            return Put::kProtection;
+        const Entries entries = check_entries(length);
+        if (entries == Entries::kRefused) return Put::kProtection;
+        if (entries == Entries::kInline) {
+            if (!memory::guarded_copy(to, grh.empty() ? kZeros : grh.data(), net::kGrhBytes) ||
+                !memory::guarded_copy(to + net::kGrhBytes, payload.data(), payload.size()))
+                return Put::kProtection;
+            inlined_ = true;
+            received_ = length;
+            return Put::kDone;
         }
-        inlined_ = true;
-        received_ = length;
-        return Put::kDone;
     }
     if (grh.empty()) {
         if (!skip(net::kGrhBytes)) return Put::kProtection;
@@ -88,7 +93,7 @@ bool ReceiveMessage::scatter(std::span<const std::byte> payload) {
 
 // Steps over bytes that are part of the message but have no value (a datagram's GRH area without a GRH).
 bool ReceiveMessage::skip(std::uint64_t length) {
-    if (!check_entries(length)) return false;
+    if (check_entries(length) == Entries::kRefused) return false;
     received_ += length;
     while (length > 0) {
         const std::uint64_t part =
@@ -103,16 +108,21 @@ bool ReceiveMessage::skip(std::uint64_t length) {
     return true;
 }
 
-// The client puts inline payload in place itself; the keys it named are checked all the same.
-bool ReceiveMessage::check_entries(std::uint64_t length) const {
+// The client puts inline payload in place itself; the keys it named are checked all the same. Regions that
+// its provider cannot reach (imported from another process, dma-bufs) are written by the engine.
+ReceiveMessage::Entries ReceiveMessage::check_entries(std::uint64_t length) const {
+    Entries result = Entries::kInline;
     for (std::uint32_t entry = 0; length > 0; ++entry) {
         const ipc::ScatterGatherEntry& at = request_.sge[entry];
         const std::uint64_t part = std::min<std::uint64_t>(length, at.length);
-        if (part > 0 && !machine_.keys().check_local(machine_.pd(), at.lkey, at.address, part, true).ok())
-            return false;
         length -= part;
+        if (part == 0) continue;
+        const memory::Checked checked =
+            machine_.keys().check_local(machine_.pd(), at.lkey, at.address, part, true);
+        if (!checked.ok()) return Entries::kRefused;
+        if (checked.slice.region->placing_client() != machine_.config().client) result = Entries::kScatter;
     }
-    return true;
+    return result;
 }
 
 void ReceiveMessage::complete(Completion completion) {

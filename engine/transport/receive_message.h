@@ -41,7 +41,8 @@ class ReceiveMessage {
 
   private:
     bool scatter(std::span<const std::byte> payload);
-    bool check_entries(std::uint64_t length) const;
+    enum class Entries { kInline, kScatter, kRefused };
+    Entries check_entries(std::uint64_t length) const;
     bool skip(std::uint64_t length);
 
     Machine& machine_;

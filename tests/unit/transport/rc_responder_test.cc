@@ -246,6 +246,30 @@ TEST_F(RcResponderScript, wrong_address_service_key_or_state_is_dropped_and_coun
     EXPECT_EQ(b.receives.size(), 1U);
 }
 
+TEST_F(RcResponderScript, global_path_wants_its_gids) {
+    Station global(Service::kRc, 0x12);
+    net::Grh& grh = global.parameters.path.grh;
+    global.parameters.path.global = true;
+    grh.sgid = {0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xB};
+    grh.dgid = {0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xA};
+    global.connect(0x11);
+    for (unsigned i = 0; i < 4; ++i) global.post_receive(i, 0, 10);
+    net::Packet packet = packet_for(global, Operation::kSendOnly, kPsn);
+    global.deliver(packet);  // no GRH
+    packet.has_grh = true;
+    packet.grh.sgid = grh.dgid;
+    packet.grh.dgid = grh.dgid;
+    global.deliver(packet);  // for somebody else
+    EXPECT_EQ(global.count().dropped_address, 2U);
+    packet.grh.dgid = grh.sgid;
+    packet.lrh.slid = 0x77;  // not checked with a GRH
+    global.deliver(packet);
+    packet.bth.psn = kPsn + 1;
+    packet.grh.dgid = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xB};
+    global.deliver(packet);
+    EXPECT_EQ(global.receives.size(), 2U);
+}
+
 TEST_F(RcResponderScript, first_packet_in_rtr_raises_one_event) {
     Station fresh(Service::kRc, 0x12);
     fresh.connect(0x11, QpState::kRtr);

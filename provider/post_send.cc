@@ -184,7 +184,10 @@ int set_scatter_list(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> l
     std::uint64_t total = 0;
     for (const ibv_sge& entry : list) total += entry.length;
     if (const int error = check_length(qp, total); error != 0) return error;
-    if (total != 0 && total <= ipc::kAutoInlineBytes && total <= qp.sq.memory().max_inline &&
+    // A fenced request may send what an earlier READ or atomic is still to bring: its bytes are not final
+    // yet.
+    const bool settled = (wqe.flags & ipc::kWorkFence) == 0;
+    if (settled && total != 0 && total <= ipc::kAutoInlineBytes && total <= qp.sq.memory().max_inline &&
         total <= qp.payload_room() && carries_payload(static_cast<WorkOpcode>(wqe.opcode)) &&
         copy_in(qp, wqe, list)) {
         wqe.flags |= ipc::kWorkInline;

@@ -156,6 +156,13 @@ int KeyTable::change_region(Region* region, RegionInit init) {
     return 0;
 }
 
+int KeyTable::change_rights(Region* region, PdId pd, std::uint32_t access) {
+    if (region->windows_ != 0) return EBUSY;
+    region->init_.pd = pd;
+    region->init_.access = access;
+    return 0;
+}
+
 Window* KeyTable::add_window(PdId pd, WindowType type) {
     auto window = std::make_unique<Window>(pd, type);
     const std::uint32_t index = take_slot();

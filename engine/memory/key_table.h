@@ -53,6 +53,9 @@ class KeyTable {
     int remove_region(Region* region);
     /// Gives the region a new definition and a new key variant. EBUSY as above.
     int change_region(Region* region, RegionInit init);
+    /// As change_region where only rights and PD change: the key stays (ibv_rereg_mr without
+    /// CHANGE_TRANSLATION).
+    int change_rights(Region* region, PdId pd, std::uint32_t access);
 
     Window* add_window(PdId pd, WindowType type);
     void remove_window(Window* window);

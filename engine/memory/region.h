@@ -19,6 +19,9 @@ struct RegionInit {
     std::uint64_t length = 0;  ///< ~0 for implicit on-demand regions (whole address space)
     std::shared_ptr<AddressSpace> space;
     std::uint64_t space_address = 0;
+    /// The session whose provider can put bytes into the region by itself, from the receive slot
+    /// (ipc::kCqeInline); 0 where none can (dma-bufs).
+    std::uint32_t placing_client = 0;
     /// Local and remote invalidate may take it. Not so for regions of ibv_reg_mr (o9-5.2.2).
     bool may_be_invalidated = false;
 };
@@ -35,6 +38,7 @@ class Region {
     [[nodiscard]] std::uint64_t space_address(std::uint64_t offset) const {
         return init_.space_address + offset;
     }
+    [[nodiscard]] std::uint32_t placing_client() const { return init_.placing_client; }
     [[nodiscard]] std::uint32_t key() const { return key_; }
     [[nodiscard]] std::uint32_t windows_bound() const { return windows_; }
     [[nodiscard]] const RegionInit& init() const { return init_; }

@@ -105,7 +105,7 @@ class Context {
     int make_region(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
     int make_space(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
     int check_qp_request(const Client& client, const ipc::CreateQpRequest& request, QpInit& init);
-    void drop_region(std::uint32_t handle);
+    int change_rights(const RegionObject& object, ipc::RegMrRequest& wanted);
     bool drop_queues_of(Client& client);
     bool drop_memory_of(Client& client);
 

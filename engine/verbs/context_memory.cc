@@ -105,6 +105,8 @@ int Context::make_region(Client& client, const ipc::RegMrRequest& request, int f
     init.pd = pd->id;
     init.access = request.access;
     init.length = request.length;
+    if (static_cast<ipc::RegionKind>(request.kind) != ipc::RegionKind::kDmaBuf)
+        init.placing_client = client.id();
     init.iova = (request.access & ipc::kAccessZeroBased) != 0 ? 0 : request.iova;
     const bool whole = request.length == kWholeAddressSpace;
     const auto kind = static_cast<ipc::RegionKind>(request.kind);
@@ -137,6 +139,23 @@ int Context::reg_mr(Client& client, const ipc::RegMrRequest& request, int file, 
     return 0;
 }
 
+int Context::change_rights(const RegionObject& object, ipc::RegMrRequest& wanted) {
+    const Pd* pd = pds_.get(wanted.pd);
+    if (pd == nullptr) return EINVAL;
+    if (const int error = check_access(wanted.access); error != 0) return error;
+    const ipc::RegMrRequest& old = object.definition;
+    // A mapping made for reading cannot become writable; the memory itself must be given again.
+    const bool more = (wanted.access & ~old.access & ipc::kAccessLocalWrite) != 0;
+    if (more && static_cast<ipc::RegionKind>(old.kind) != ipc::RegionKind::kPrivate) return EACCES;
+    // What the base address means cannot change with it in place.
+    if (((wanted.access ^ old.access) & ipc::kAccessZeroBased) != 0) return EINVAL;
+    const std::uint32_t pd_handle = wanted.pd, access = wanted.access;
+    wanted = old;
+    wanted.pd = pd_handle;
+    wanted.access = access;
+    return adapter_.keys().change_rights(object.region, pd->id, access);
+}
+
 int Context::rereg_mr(const ipc::ReregMrRequest& request, int file, ipc::RegMrReply& reply) {
     RegionObject* object = regions_.get(request.handle);
     if (object == nullptr) return ENOENT;
@@ -149,26 +168,15 @@ int Context::rereg_mr(const ipc::ReregMrRequest& request, int file, ipc::RegMrRe
     ipc::RegMrRequest wanted = request.to;
     if ((request.flags & ipc::kReregPd) == 0) wanted.pd = object->definition.pd;
     if ((request.flags & ipc::kReregAccess) == 0) wanted.access = object->definition.access;
-    memory::RegionInit init;
+    int error = 0;
     if ((request.flags & ipc::kReregTranslation) == 0) {
-        Pd* pd = pds_.get(wanted.pd);
-        if (pd == nullptr) return EINVAL;
-        if (const int error = check_access(wanted.access); error != 0) return error;
-        init = object->region->init();
-        // A mapping made for reading cannot become writable; the memory itself must be given again.
-        const bool more = (wanted.access & ~object->definition.access & ipc::kAccessLocalWrite) != 0;
-        if (more && kind != ipc::RegionKind::kPrivate) return EACCES;
-        init.pd = pd->id;
-        init.access = wanted.access;
-        const ipc::RegMrRequest old = object->definition;
-        wanted = old;
-        if ((request.flags & ipc::kReregPd) != 0) wanted.pd = request.to.pd;
-        if ((request.flags & ipc::kReregAccess) != 0) wanted.access = request.to.access;
-    } else if (const int error = make_region(*object->owner, wanted, file, init); error != 0) {
-        return error;
+        error = change_rights(*object, wanted);
+    } else {
+        memory::RegionInit init;
+        error = make_region(*object->owner, wanted, file, init);
+        if (error == 0) error = adapter_.keys().change_region(object->region, std::move(init));
     }
-    if (const int error = adapter_.keys().change_region(object->region, std::move(init)); error != 0)
-        return error;
+    if (error != 0) return error;
     --object->pd->uses;
     object->pd = pds_.get(wanted.pd);
     ++object->pd->uses;

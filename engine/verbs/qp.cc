@@ -86,6 +86,7 @@ int Qp::start() {
     config.number = number;
     config.service = init_.service;
     config.pd = init_.pd->id;
+    config.client = init_.client->id();
     config.max_send_wr = init_.send.entries;
     config.send_queue = send_ring_.get();
     config.receive_queue =

@@ -107,6 +107,13 @@ TEST_F(Post, rdma_read_and_atomics_are_never_copied) {
     EXPECT_EQ(post(qp, IBV_WR_RDMA_READ, {sge(0, 8)}, IBV_SEND_INLINE), EINVAL);
 }
 
+// A READ before it may still be filling the bytes.
+TEST_F(Post, fenced_payload_is_not_copied_at_post_time) {
+    ASSERT_EQ(post(qp, IBV_WR_SEND, {sge(0, 8)}, IBV_SEND_FENCE), 0);
+    EXPECT_EQ(opened.engine.send_wqe(0)->flags & ipc::kWorkInline, 0);
+    EXPECT_EQ(opened.engine.send_wqe(0)->sge_count, 1);
+}
+
 TEST_F(Post, inline_ignores_the_key_and_has_a_limit) {
     ibv_sge entry = sge(0, 16);
     entry.lkey = 0;

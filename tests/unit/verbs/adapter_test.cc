@@ -66,6 +66,41 @@ TEST_F(PairTest, ShortSendTravelsInTheReceiveSlot) {
         std::memcmp(slot + ipc::receive_inline_offset(b_.reply.receive.max_sge), memory_.data() + 3, 100), 0);
 }
 
+TEST_F(PairTest, ShortSendIsWrittenByTheEngineWhereTheProviderCannot) {
+    memory::RegionInit init;
+    init.pd = 1;  // the context's only PD is the adapter's first
+    init.access = ipc::kAccessLocalWrite;
+    init.iova = init.space_address = reinterpret_cast<std::uint64_t>(memory_.data() + 40000);
+    init.length = 4096;
+    init.space = client_->space();
+    init.placing_client = 99;  // of another session: imported
+    const memory::Region* foreign = adapter_.keys().add_region(init);
+    post_receive(b_, 11, memory_.data() + 40000, 100, foreign->key());
+    post_send(a_, wqe(ipc::WorkOpcode::kSend, 22), memory_.data() + 3, 100, region_.lkey);
+    const Entry first = wait(cq_), second = wait(cq_);
+    const Entry& receive = (first.flags & ipc::kCqeReceive) != 0 ? first : second;
+    EXPECT_EQ(receive.status, 0);
+    EXPECT_EQ(receive.flags & ipc::kCqeInline, 0);
+    EXPECT_EQ(std::memcmp(memory_.data() + 40000, memory_.data() + 3, 100), 0);
+}
+
+TEST_F(PairTest, ReregisteringRightsKeepsTheKeyAndAMoveChangesIt) {
+    ipc::ReregMrRequest request{};
+    request.handle = region_.handle;
+    request.flags = ipc::kReregAccess;
+    request.to.access = ipc::kAccessLocalWrite;
+    ipc::RegMrReply reply{};
+    ASSERT_EQ(context_->rereg_mr(request, -1, reply), 0);
+    EXPECT_EQ(reply.rkey, region_.rkey);
+    post_send(a_, wqe(ipc::WorkOpcode::kRdmaWrite, 1), memory_.data() + 64, 8, region_.lkey);
+    EXPECT_EQ(wait(cq_).status, IBV_WC_REM_ACCESS_ERR) << "the right to write was taken away";
+    request.flags = ipc::kReregTranslation;
+    request.to.address = request.to.iova = reinterpret_cast<std::uint64_t>(memory_.data());
+    request.to.length = 100;
+    ASSERT_EQ(context_->rereg_mr(request, -1, reply), 0);
+    EXPECT_NE(reply.rkey, region_.rkey);
+}
+
 TEST_F(PairTest, WriteAndReadMoveBytesAcrossTheRegion) {
     post_send(a_, wqe(ipc::WorkOpcode::kRdmaWrite, 1, 30000), memory_.data(), 9001, region_.lkey);
     EXPECT_EQ(wait(cq_).status, 0);

@@ -36,7 +36,7 @@ void RcRequester::stop() {
 bool RcRequester::wants_run() {
     if (stalled_) return false;
     if (cursor_ != started_) return true;
-    if (machine_.state() == QpState::kSqd) return false;
+    if (machine_.state() == QpState::kSqd) return !drained();
     if (cursor_ != producer_) return true;
     producer_ = machine_.send_queue().producer();
     return cursor_ != producer_;
@@ -92,7 +92,7 @@ RcRequester::Step RcRequester::reload() {
 }
 
 RcRequester::Step RcRequester::begin() {
-    if (machine_.state() == QpState::kSqd) return wait();
+    if (machine_.state() == QpState::kSqd) return demand_ack() ? Step::kAgain : wait();
     if (cursor_ == producer_) {
         producer_ = machine_.send_queue().producer();
         if (cursor_ == producer_) return Step::kWait;

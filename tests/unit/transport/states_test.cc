@@ -96,6 +96,28 @@ TEST(States, sqd_finishes_what_has_begun_and_tells) {
     EXPECT_EQ(a.events.size(), 1U);
 }
 
+TEST(States, sqd_asks_for_the_acknowledge_that_it_needs) {
+    Station a(Service::kRc, 0x11);
+    a.connect(0x12);
+    Work work = write_of(a, 10);
+    work.flags = 0;
+    a.post(work);
+    a.post(work);
+    a.room = 1;
+    a.qp->run(1);
+    ASSERT_EQ(a.out.size(), 1U);
+    EXPECT_FALSE(a.take_out()[0].packet.bth.ack_req);
+    a.qp->apply(QpState::kSqd, a.parameters, true);
+    a.run();
+    ASSERT_EQ(a.out.size(), 1U);
+    EXPECT_EQ(a.out[0].psn(), kPsn);
+    EXPECT_TRUE(a.out[0].packet.bth.ack_req);
+    EXPECT_FALSE(a.qp->wants_run());
+    a.deliver(response_for(a, Operation::kAcknowledge, kPsn));
+    a.run();
+    EXPECT_EQ(a.events, std::vector<QpEvent>{QpEvent::kSendQueueDrained});
+}
+
 TEST(States, idle_queue_pair_drains_at_once) {
     Station a(Service::kUd, 0x11);
     a.connect(0x12);

@@ -167,6 +167,9 @@ RcRequester::Step RcRequester::run_local() {
     ++cursor_;
     loaded_ = false;
     complete_done_locals();
+    // It completes after those before it, of whom nobody may have asked for an acknowledge.
+    const bool awaited = (request_.flags & ipc::kWorkSignaled) != 0 || cursor_ == producer_;
+    if (awaited && machine_.consumed() != started_) demand_ack();
     return Step::kAgain;
 }
 

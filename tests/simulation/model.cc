@@ -62,14 +62,14 @@ void Direction::post(unsigned count, bool late) {
 }
 
 void Direction::post_one() {
-    constexpr WorkOpcode kReliable[] = {WorkOpcode::kSend,       WorkOpcode::kSendWithImmediate,
-                                        WorkOpcode::kRdmaWrite,  WorkOpcode::kRdmaWriteWithImmediate,
-                                        WorkOpcode::kRdmaRead,   WorkOpcode::kFetchAdd,
-                                        WorkOpcode::kCompareSwap};
+    constexpr WorkOpcode kReliable[] = {WorkOpcode::kSend,        WorkOpcode::kSendWithImmediate,
+                                        WorkOpcode::kRdmaWrite,   WorkOpcode::kRdmaWriteWithImmediate,
+                                        WorkOpcode::kRdmaRead,    WorkOpcode::kFetchAdd,
+                                        WorkOpcode::kCompareSwap, WorkOpcode::kBindWindow};
     Expected item;
     item.seed = static_cast<unsigned>(items_.size() * 2 + (base_ == 0 ? 1 : 2));
     Work& work = item.work;
-    work.opcode = kReliable[world_.draw(0, reliable_ ? 6 : 3)];
+    work.opcode = kReliable[world_.draw(0, reliable_ ? 7 : 3)];
     work.flags = world_.chance(0.6) ? ipc::kWorkSignaled : 0;
     if (world_.chance(0.2)) work.flags |= ipc::kWorkFence;
     work.immediate = item.seed * 77;
@@ -83,8 +83,12 @@ void Direction::post_one() {
         plan_atomic(item);
     } else if (kind == transport::RequestKind::kRead) {
         plan_read(item);
-    } else {
+    } else if (kind == transport::RequestKind::kMessage) {
         plan_message(item);
+    } else {
+        item.length = 0;
+        item.source = take(next_local_, 0);
+        item.target = take(next_remote_, 0);
     }
     if (work.inline_data.empty() && item.length > 0) {  // one to three entries
         const auto cut = static_cast<std::uint32_t>(world_.draw(0, item.length));
@@ -172,7 +176,7 @@ std::string Direction::check() {
             (!atomic && !item.in_shared &&
              (!guarded(to_, item.target - kGuard) || !guarded(to_, item.target + item.length))))
             return "guard bytes of request " + std::to_string(i) + " were changed";
-        if (!reliable_) continue;
+        if (!reliable_ || item.work.opcode == WorkOpcode::kBindWindow) continue;
         if (std::string wrong = check_reliable_memory(item); !wrong.empty())
             return wrong + " of request " + std::to_string(i);
     }

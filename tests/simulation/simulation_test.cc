@@ -72,6 +72,17 @@ struct Connection {
     Station& a;
     Station& b;
     std::vector<std::unique_ptr<Direction>> directions;
+
+    /// The send queues are drained and set going again, now and then.
+    void drain_or_resume(World& world, double drain, double resume) {
+        for (Station* station : {&a, &b}) {
+            const transport::QpState state = station->qp->state();
+            if (state == transport::QpState::kRts && world.chance(drain))
+                station->qp->apply(transport::QpState::kSqd, station->parameters, true);
+            if (state == transport::QpState::kSqd && world.chance(resume))
+                station->qp->apply(transport::QpState::kRts, station->parameters, false);
+        }
+    }
 };
 
 std::string run_seed(const Case& one, std::uint64_t seed, Totals& totals) {
@@ -84,10 +95,14 @@ std::string run_seed(const Case& one, std::uint64_t seed, Totals& totals) {
         for (Connection& connection : connections)
             for (const auto& direction : connection.directions) visit(*direction);
     };
-    const auto clients = [&] {
+    const auto trickle = [&] {
         for_each([&](Direction& direction) {
             if (world.chance(0.02)) direction.trickle();
         });
+    };
+    const auto clients = [&] {
+        for (Connection& connection : connections) connection.drain_or_resume(world, 0.002, 0.1);
+        trickle();
     };
     for (int wave = 0; wave < 3; ++wave) {
         for_each([&](Direction& direction) {
@@ -95,6 +110,8 @@ std::string run_seed(const Case& one, std::uint64_t seed, Totals& totals) {
             direction.post(static_cast<unsigned>(world.draw(0, 12)), late);
         });
         if (!world.run(kEventLimit, clients)) return "does not come to rest\n" + world.trace();
+        for (Connection& connection : connections) connection.drain_or_resume(world, 0, 1);
+        if (!world.run(kEventLimit, trickle)) return "does not come to rest\n" + world.trace();
     }
     std::string wrong;
     for_each([&](Direction& direction) {

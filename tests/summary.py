@@ -21,13 +21,19 @@ def skip_reason(case):
     return message or "no reason given"
 
 
+def could_not_start(case):
+    """A test whose program is missing counts as failed, as ctest counts it, and not as skipped."""
+    element = case.find("skipped")
+    return element is not None and "Unable to find executable" in (element.get("message") or "")
+
+
 def read_junit(path):
     """(passed, failed, skipped) lists of (name, note)."""
     passed, failed, skipped = [], [], []
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         name = f"{path.stem}: {case.get('name')}"
         status = case.get("status")
-        if case.find("failure") is not None or status == "fail":
+        if case.find("failure") is not None or status == "fail" or could_not_start(case):
             failed.append((name, ""))
         elif case.find("skipped") is not None or status in ("notrun", "disabled"):
             skipped.append((name, skip_reason(case)))

@@ -13,16 +13,14 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-void* map_shared(std::size_t bytes) {
+/// A memfd of that size; throws Error.
+int make_file(std::size_t bytes) {
     const int file = ::memfd_create("uib-example", MFD_CLOEXEC);
     if (file < 0) fail("memfd_create", errno);
-    void* mapping = MAP_FAILED;
-    if (::ftruncate(file, static_cast<off_t>(bytes)) == 0)
-        mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (::ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
     const int number = errno;
     ::close(file);
-    errno = number;
-    return mapping;
+    fail("ftruncate of a memfd", number);
 }
 
 }  // namespace
@@ -37,7 +35,8 @@ MemoryKind memory_kind(const std::string& name) {
 Buffer::Buffer(MemoryKind kind, std::size_t bytes) : size_(bytes), mapped_(bytes) {
     void* mapping = MAP_FAILED;
     if (kind == MemoryKind::kShared) {
-        mapping = map_shared(bytes);
+        file_ = make_file(bytes);
+        mapping = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
     } else {
         int flags = MAP_PRIVATE | MAP_ANONYMOUS;
         if (kind == MemoryKind::kHuge) {
@@ -46,7 +45,11 @@ Buffer::Buffer(MemoryKind kind, std::size_t bytes) : size_(bytes), mapped_(bytes
         }
         mapping = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, flags, -1, 0);
     }
-    if (mapping == MAP_FAILED) fail("memory of " + std::to_string(mapped_) + " bytes", errno);
+    if (mapping == MAP_FAILED) {
+        const int number = errno;
+        if (file_ >= 0) ::close(file_);
+        fail("memory of " + std::to_string(mapped_) + " bytes", number);
+    }
     data_ = static_cast<std::byte*>(mapping);
 }
 

@@ -1,5 +1,6 @@
-// A page-aligned piece of memory of the kinds that a region can have: private, shared (a sealed-size memfd)
-// or huge pages.
+// A page-aligned piece of memory of the kinds that a region can have: private, shared (a memfd, whose
+// descriptor stays open as long as the memory: an adapter in another process can only map what it gets a
+// descriptor of) or huge pages.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,7 @@ class Buffer {
     std::byte* data_ = nullptr;
     std::size_t size_;
     std::size_t mapped_;
+    int file_ = -1;  ///< of shared memory
 };
 
 }  // namespace uib::kit

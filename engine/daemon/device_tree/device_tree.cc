@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
-#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -206,9 +205,10 @@ void DeviceTree::synchronise(const std::string& prefix, const TreeEntries& wante
         const bool stays = found != wanted.end() && found->second.kind == entry.kind;
         if (is_below(name, prefix) && !stays) gone.push_back(name);
     }
-    for (const std::string& name : gone | std::views::reverse) {
-        remove_entry(name, published_.at(name));
-        published_.erase(name);
+    // What is in a directory goes before the directory.
+    for (auto name = gone.rbegin(); name != gone.rend(); ++name) {
+        remove_entry(*name, published_.at(*name));
+        published_.erase(*name);
     }
     for (const auto& [name, entry] : wanted) {
         const auto found = published_.find(name);

@@ -8,12 +8,12 @@ namespace uib::daemon {
 namespace {
 
 constexpr std::array kNames = {
-    "hello",           "status",       "query_device", "query_port", "import_context", "alloc_pd",
-    "dealloc_pd",      "import_pd",    "reg_mr",       "rereg_mr",   "dereg_mr",       "import_mr",
-    "alloc_mw",        "dealloc_mw",   "alloc_dm",     "free_dm",    "import_dm",      "create_channel",
-    "destroy_channel", "create_cq",    "resize_cq",    "modify_cq",  "destroy_cq",     "create_srq",
-    "modify_srq",      "query_srq",    "destroy_srq",  "create_qp",  "modify_qp",      "query_qp",
-    "destroy_qp",      "attach_mcast", "detach_mcast",
+    "hello",           "status",       "query_device", "query_port",    "import_context", "alloc_pd",
+    "dealloc_pd",      "import_pd",    "reg_mr",       "rereg_mr",      "dereg_mr",       "import_mr",
+    "alloc_mw",        "dealloc_mw",   "alloc_dm",     "free_dm",       "import_dm",      "create_channel",
+    "destroy_channel", "create_cq",    "resize_cq",    "modify_cq",     "destroy_cq",     "create_srq",
+    "modify_srq",      "query_srq",    "destroy_srq",  "create_qp",     "modify_qp",      "query_qp",
+    "destroy_qp",      "attach_mcast", "detach_mcast", "alloc_staging",
 };
 static_assert(kNames.size() + 1 == static_cast<std::size_t>(ipc::Operation::kOperationEnd));
 

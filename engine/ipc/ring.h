@@ -57,7 +57,11 @@ enum WorkFlags : std::uint8_t {
     kWorkSignaled = 1 << 1,
     kWorkSolicited = 1 << 2,
     kWorkInline = 1 << 3,  ///< the payload of `inline_length` bytes follows the header; sge_count is 0
+    kWorkStaged = 1 << 4,  ///< the payload of `inline_length` bytes is in the session's staging pool, at
+                           ///< `staging_offset`; sge_count is 0. SENDs and RDMA WRITEs only
 };
+
+inline constexpr std::uint32_t kStagingUnit = 64;
 
 struct ScatterGatherEntry {
     std::uint64_t address;  ///< virtual address in the client (or region-relative for zero-based regions)
@@ -92,10 +96,10 @@ struct SendWqe {
     std::uint8_t flags;   ///< WorkFlags
     std::uint8_t sge_count;
     std::uint8_t bind_window_type;  ///< kBindWindow: 1 or 2
-    std::uint32_t inline_length;    ///< bytes, with kWorkInline
+    std::uint32_t inline_length;    ///< bytes, with kWorkInline or kWorkStaged
     std::uint64_t wr_id;
-    std::uint32_t immediate;  ///< as the caller gave it (network order); kSendWithInvalidate,
-                              ///< kLocalInvalidate: the R_Key
+    std::uint32_t immediate;       ///< as the caller gave it (network order); kSendWithInvalidate,
+                                   ///< kLocalInvalidate: the R_Key
     std::uint32_t rkey;            ///< RDMA, atomics: remote key; kBindWindow: the window's new R_Key
     std::uint64_t remote_address;  ///< RDMA, atomics; kBindWindow: start of the window
     std::uint64_t compare_add;     ///< atomics: compare (CAS) or add (FAA); kBindWindow: length of the window
@@ -104,7 +108,8 @@ struct SendWqe {
     std::uint32_t remote_qpn;     ///< UD
     std::uint32_t remote_qkey;    ///< UD
     std::uint32_t window_handle;  ///< kBindWindow: the window's handle
-    std::uint32_t reserved;
+    /// kWorkStaged: where the payload starts in the staging pool, in units of kStagingUnit.
+    std::uint32_t staging_offset;
 };
 static_assert(sizeof(SendWqe) == 64);
 inline constexpr std::uint32_t kSendPayloadOffset = 64;

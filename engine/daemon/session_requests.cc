@@ -176,6 +176,9 @@ int Session::dispatch_queues(ipc::Operation operation, Message& message, Reply& 
         case Operation::kDetachMulticast:
             return call<ipc::MulticastRequest, None>(
                 message, reply, [&](auto& in, None&) { return context.detach_multicast(in); });
+        case Operation::kAllocStaging:
+            return call<ipc::AllocStagingRequest, ipc::AllocStagingReply>(
+                message, reply, [&](auto& in, auto& out) { return client_->alloc_staging(in, out); });
         default:
             return EOPNOTSUPP;
     }

@@ -66,6 +66,7 @@ enum class Operation : std::uint16_t {
     kDestroyQp,
     kAttachMulticast,
     kDetachMulticast,
+    kAllocStaging,
     kOperationEnd,
 };
 
@@ -170,6 +171,22 @@ struct HelperReply {
     std::int32_t status;  ///< 0 or errno (EFAULT)
     std::uint32_t failed_piece;
     std::uint32_t reserved;
+};
+
+// ---- staging pool
+// -----------------------------------------------------------------------------------------------------
+
+inline constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
+
+/// Memory in the session's arena through which the client hands over payloads (kWorkStaged, ring.h). One a
+/// session, asked for when it is first wanted; it goes with the session. The engine only reads it. EINVAL: no
+/// whole number of pages up to kMaxStagingBytes; EEXIST: there is one.
+struct AllocStagingRequest {
+    std::uint64_t bytes;
+};
+struct AllocStagingReply {
+    Location memory;
+    std::uint64_t bytes;
 };
 
 // ---- device

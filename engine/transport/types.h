@@ -82,8 +82,8 @@ struct SendRequest {
     ipc::AddressVector address_vector{};
     std::uint32_t sge_count = 0;
     std::array<ipc::ScatterGatherEntry, kMaxSge> sge;
-    /// With kWorkInline: the payload in the ring's slot. The client may scribble on it; that hurts its own
-    /// message only.
+    /// With kWorkInline: the payload, in the ring's slot or (kWorkStaged) in the session's staging pool. The
+    /// client may scribble on it; that hurts its own message only.
     std::span<const std::byte> inline_data;
 };
 

@@ -13,6 +13,7 @@ Client::Client(std::uint32_t id, int pid, memory::MappedSpace::Credentials crede
       async_pipe_(std::move(async_pipe), sizeof(ipc::AsyncEvent)) {}
 
 Client::~Client() {
+    arena_.free(staging_block_);
     arena_.free(doorbell_block_);
 }
 
@@ -21,6 +22,18 @@ int Client::start() {
     if (!block) return errno != 0 ? errno : ENOMEM;
     doorbell_block_ = *block;
     doorbells_ = new (block->memory) ipc::DoorbellMap{};
+    return 0;
+}
+
+int Client::alloc_staging(const ipc::AllocStagingRequest& request, ipc::AllocStagingReply& reply) {
+    constexpr std::uint64_t kPage = 4096;
+    if (request.bytes == 0 || request.bytes > ipc::kMaxStagingBytes || request.bytes % kPage != 0)
+        return EINVAL;
+    if (staging_block_.memory != nullptr) return EEXIST;
+    const auto block = arena_.allocate(request.bytes);
+    if (!block) return errno != 0 ? errno : ENOMEM;
+    staging_block_ = *block;
+    reply = {block->location, block->size};
     return 0;
 }
 

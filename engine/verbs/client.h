@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,16 @@ class Client {
     [[nodiscard]] Arena& arena() { return arena_; }
     [[nodiscard]] ipc::DoorbellMap& doorbells() { return *doorbells_; }
     [[nodiscard]] ipc::Location doorbell_location() const { return doorbell_block_.location; }
+
+    /// The session's staging pool (ipc::AllocStagingRequest). 0 or errno.
+    int alloc_staging(const ipc::AllocStagingRequest& request, ipc::AllocStagingReply& reply);
+    /// The pool's bytes from `offset` (in units of ipc::kStagingUnit) on; nullopt if they are not all in it.
+    [[nodiscard]] std::optional<std::span<const std::byte>> staged(std::uint32_t offset,
+                                                                   std::uint32_t length) const {
+        const std::uint64_t start = std::uint64_t{offset} * ipc::kStagingUnit;
+        if (start > staging_block_.size || length > staging_block_.size - start) return std::nullopt;
+        return std::span<const std::byte>(staging_block_.memory + start, length);
+    }
 
     [[nodiscard]] const std::shared_ptr<memory::ProcessSpace>& space() const { return space_; }
     void set_space(std::shared_ptr<memory::ProcessSpace> space) { space_ = std::move(space); }
@@ -75,6 +86,7 @@ class Client {
     memory::MappedSpace::Credentials credentials_;
     Arena arena_;
     ArenaBlock doorbell_block_;
+    ArenaBlock staging_block_;
     ipc::DoorbellMap* doorbells_ = nullptr;
     EventPipe async_pipe_;
     std::shared_ptr<memory::ProcessSpace> space_;

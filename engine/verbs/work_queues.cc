@@ -37,6 +37,11 @@ bool has_payload(ipc::WorkOpcode opcode) {
     return opcode != ipc::WorkOpcode::kBindWindow && opcode != ipc::WorkOpcode::kLocalInvalidate;
 }
 
+/// SENDs and RDMA WRITEs.
+bool sends_payload(ipc::WorkOpcode opcode) {
+    return opcode <= ipc::WorkOpcode::kRdmaWriteWithImmediate;
+}
+
 }  // namespace
 
 // ---- send
@@ -109,6 +114,10 @@ void SendRing::fetch(std::uint32_t index, transport::SendRequest& out) {
         std::memcpy(&out.address_vector, slot + ipc::kDatagramAddressOffset, sizeof out.address_vector);
     }
     if (!has_payload(out.opcode)) return;
+    if ((wqe.flags & ipc::kWorkStaged) != 0) {
+        fetch_staged(wqe, out);
+        return;
+    }
     const std::byte* payload = slot + payload_offset(service_);
     if ((wqe.flags & ipc::kWorkInline) != 0) {
         if (wqe.inline_length > shape_.max_inline) {
@@ -132,6 +141,18 @@ void SendRing::fetch(std::uint32_t index, transport::SendRequest& out) {
         return;
     }
     out.length = static_cast<std::uint32_t>(length);
+}
+
+// To the transport a staged payload is an inline one that lies elsewhere: memory of the arena, lent as it is.
+void SendRing::fetch_staged(const ipc::SendWqe& wqe, transport::SendRequest& out) const {
+    const auto bytes = client_.staged(wqe.staging_offset, wqe.inline_length);
+    if (!sends_payload(out.opcode) || (wqe.flags & ipc::kWorkInline) != 0 || !bytes) {
+        out.malformed = true;
+        return;
+    }
+    out.flags |= ipc::kWorkInline;
+    out.length = wqe.inline_length;
+    out.inline_data = *bytes;
 }
 
 // ---- receive

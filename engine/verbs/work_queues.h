@@ -46,6 +46,8 @@ class SendRing final : public transport::SendQueue {
     [[nodiscard]] const RingShape& shape() const { return shape_; }
 
   private:
+    void fetch_staged(const ipc::SendWqe& wqe, transport::SendRequest& out) const;
+
     Client& client_;
     transport::Service service_;
     RingShape shape_;

@@ -41,22 +41,22 @@ uib_install_packages() {
             "${missing[@]}" </dev/null >&2
 }
 
-# uib_build_preset PRESET [VERBOSE]: configures and builds build/PRESET. One build at a time in a tree; the output is shown
-# only when it fails, or with VERBOSE.
+# What a program needs to run over uib, without the tests.
+uib_product=(--target engine/daemon/all engine/cli/all provider/all kernel_shim/all)
+
+# uib_build_preset PRESET [BUILD OPTIONS]: configures and builds build/PRESET. One build at a time in a tree; the output is
+# shown only when it fails.
 uib_build_preset() {
-    local preset=$1 verbose=${2:-} log status=0
+    local preset=$1 log status=0
+    shift
     mkdir -p "$uib_root/build"
     log=$uib_root/build/$preset.log
     (
         flock 9
         cd "$uib_root" || exit 1
-        if [[ -n $verbose ]]; then
-            cmake --preset "$preset" && cmake --build --preset "$preset"
-        else
-            { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$log" 2>&1
-        fi
+        { cmake --preset "$preset" && cmake --build --preset "$preset" "$@"; } >"$log" 2>&1
     ) 9>"$uib_root/build/$preset.lock" || status=$?
-    if ((status)) && [[ -z $verbose ]]; then
+    if ((status)); then
         uib_say "The build of $uib_root/build/$preset failed:"
         tail -n 60 "$log" >&2
     fi

@@ -7,7 +7,7 @@ set -euo pipefail
 
 uib_install_packages
 uib_say "Building $uib_root/build/release (the first time takes some minutes)"
-uib_build_preset release
+uib_build_preset release "${uib_product[@]}"
 uib_build=$uib_root/build/release
 
 trap uib_stop_engine EXIT

@@ -12,7 +12,7 @@ if (($# == 0)); then
     exit 125
 fi
 if [[ -z ${UIB_BUILD:-} ]]; then
-    uib_build_preset release || exit 125
+    uib_build_preset release "${uib_product[@]}" || exit 125
 fi
 trap uib_stop_engine EXIT
 trap 'exit 130' INT

@@ -13,7 +13,8 @@
 // good for being closed.
 //
 // Locks, outermost first: a CQ's, then `objects_mutex`, then a QP's or SRQ's. The control channel's mutex is
-// taken under none of them but a CQ's that is being resized.
+// taken under none of them but a CQ's that is being resized and a QP's whose first long payload asks for the
+// staging pool. The pool's own lock is innermost.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,6 +33,7 @@
 #include "provider/events.h"
 #include "provider/lkey_table.h"
 #include "provider/monitor.h"
+#include "provider/staging.h"
 
 namespace uib::provider {
 
@@ -53,7 +55,7 @@ struct PortFacts {
 
 class Context {
   public:
-    explicit Context(ibv_context* verbs) : verbs_(verbs), channels_(control_) {}
+    explicit Context(ibv_context* verbs) : verbs_(verbs), staging_(control_), channels_(control_) {}
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -70,6 +72,7 @@ class Context {
     ControlChannel& control() { return control_; }
     Channels& channels() { return channels_; }
     LkeyTable& lkeys() { return lkeys_; }
+    StagingPool& staging() { return staging_; }
     const ipc::DeviceLimits& limits() const { return limits_; }
     bool alive() const { return control_.alive(); }
     bool dead() const { return control_.liveness() == Liveness::kDead; }
@@ -124,6 +127,7 @@ class Context {
     ipc::DeviceLimits limits_{};
     std::unique_ptr<PortFacts[]> ports_;
     LkeyTable lkeys_;
+    StagingPool staging_;
     Channels channels_;
     Monitor monitor_;
     std::mutex objects_mutex_;

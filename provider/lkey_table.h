@@ -29,6 +29,7 @@ class LkeyTable {
         std::atomic<std::uint32_t> pd{0};
         std::atomic<RegionPlace> place{RegionPlace::kElsewhere};
         std::atomic<bool> writable{false};
+        std::atomic<bool> mapped{false};  ///< the engine reaches the bytes without a system call
         std::atomic<std::uint64_t> iova{0};
         std::atomic<std::uint64_t> length{0};
         std::atomic<std::uint64_t> address{
@@ -51,6 +52,7 @@ class LkeyTable {
         std::uint64_t iova;
         std::uint64_t length;
         std::uint64_t address;
+        bool mapped = false;
     };
 
     void insert(const Region& region) {
@@ -63,6 +65,7 @@ class LkeyTable {
         entry->pd.store(region.pd, std::memory_order_relaxed);
         entry->place.store(region.place, std::memory_order_relaxed);
         entry->writable.store(region.writable, std::memory_order_relaxed);
+        entry->mapped.store(region.mapped, std::memory_order_relaxed);
         entry->iova.store(region.iova, std::memory_order_relaxed);
         entry->length.store(region.length, std::memory_order_relaxed);
         entry->address.store(region.address, std::memory_order_relaxed);

@@ -13,6 +13,7 @@ namespace uib::provider {
 struct Mr {
     abi::VerbsMr verbs;  // first: the program's handle
     std::uint64_t iova = 0;
+    bool mapped = false;  ///< the engine reaches the bytes without a system call
 
     static Mr& of(ibv_mr* mr) { return *reinterpret_cast<Mr*>(mr); }
     static Mr& of(abi::VerbsMr* mr) { return *reinterpret_cast<Mr*>(mr); }

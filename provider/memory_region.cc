@@ -20,6 +20,7 @@ constexpr std::uint32_t kKnownAccess = ipc::kAccessLocalWrite | ipc::kAccessRemo
 struct LocalView {
     RegionPlace place;
     std::uint64_t address;
+    bool mapped;  ///< by the engine
 };
 
 int check_access(int access) {
@@ -31,9 +32,16 @@ int check_access(int access) {
 
 LkeyTable::Region to_region(const ibv_mr& mr, std::uint32_t pd, const ipc::RegMrRequest& request,
                             LocalView view) {
-    return {
-        mr.lkey,        pd,          view.place, (request.access & ipc::kAccessLocalWrite) != 0, request.iova,
-        request.length, view.address};
+    LkeyTable::Region region{};
+    region.lkey = mr.lkey;
+    region.pd = pd;
+    region.place = view.place;
+    region.writable = (request.access & ipc::kAccessLocalWrite) != 0;
+    region.iova = request.iova;
+    region.length = request.length;
+    region.address = view.address;
+    region.mapped = view.mapped;
+    return region;
 }
 
 template <typename T>
@@ -61,6 +69,7 @@ ibv_mr* enter(ibv_pd* pd, const ipc::RegMrRequest& request, int fd, int type, Lo
     mr->verbs.type = type;
     mr->verbs.access = static_cast<int>(request.access);
     mr->iova = request.iova;
+    mr->mapped = view.mapped;
     context.lkeys().insert(to_region(handle, pd->handle, request, view));
     return &mr.release()->handle();
 }
@@ -86,8 +95,8 @@ void apply(const RegionSource& source, ipc::RegMrRequest& request) {
     request.file_offset = source.file_offset;
 }
 
-LocalView view_of(std::uint64_t address, std::uint32_t access) {
-    return {access & ipc::kAccessOnDemand ? RegionPlace::kOnDemand : RegionPlace::kHere, address};
+LocalView view_of(std::uint64_t address, std::uint32_t access, bool mapped) {
+    return {access & ipc::kAccessOnDemand ? RegionPlace::kOnDemand : RegionPlace::kHere, address, mapped};
 }
 
 }  // namespace
@@ -104,12 +113,11 @@ ibv_mr* reg_mr(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova,
         plain_request(pd->handle, address, length, flags & ipc::kAccessZeroBased ? 0 : iova, flags);
     const RegionSource source = source_of(address, length, flags);
     apply(source, request);
-    const LocalView view = view_of(address, flags);
-    ibv_mr* mr = enter(pd, request, source.file.get(), abi::kMrPlain, view);
-    if (mr != nullptr || source.kind == ipc::RegionKind::kPrivate || !Context::of(pd->context).alive())
-        return mr;
+    const bool shared = source.kind != ipc::RegionKind::kPrivate;
+    ibv_mr* mr = enter(pd, request, source.file.get(), abi::kMrPlain, view_of(address, flags, shared));
+    if (mr != nullptr || !shared || !Context::of(pd->context).alive()) return mr;
     apply(RegionSource{}, request);
-    return enter(pd, request, -1, abi::kMrPlain, view);
+    return enter(pd, request, -1, abi::kMrPlain, view_of(address, flags, false));
 }
 
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
@@ -119,7 +127,7 @@ ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std:
         plain_request(pd->handle, offset, length, iova, static_cast<std::uint32_t>(access));
     request.kind = static_cast<std::uint32_t>(ipc::RegionKind::kDmaBuf);
     request.file_offset = offset;
-    return enter(pd, request, fd, abi::kMrDmaBuf, {RegionPlace::kElsewhere, 0});
+    return enter(pd, request, fd, abi::kMrDmaBuf, {RegionPlace::kElsewhere, 0, true});
 }
 
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* handle, std::uint64_t offset, std::size_t length, unsigned access) {
@@ -134,13 +142,13 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* handle, std::uint64_t offset, std::size_t 
     request.file_offset = offset;
     const auto here = reinterpret_cast<std::uint64_t>(dm.memory.base() + offset);
     // Not of the plain type: libibverbs must not touch the fork marking of memory that is not the program's.
-    return enter(pd, request, -1, abi::kMrDmaBuf, {RegionPlace::kHere, here});
+    return enter(pd, request, -1, abi::kMrDmaBuf, {RegionPlace::kHere, here, true});
 }
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
     ipc::RegMrRequest request = plain_request(pd->handle, 0, SIZE_MAX, 0, ipc::kAccessLocalWrite);
     request.kind = static_cast<std::uint32_t>(ipc::RegionKind::kNull);
-    return enter(pd, request, -1, abi::kMrNull, {RegionPlace::kNowhere, 0});
+    return enter(pd, request, -1, abi::kMrNull, {RegionPlace::kNowhere, 0, true});
 }
 
 int rereg_mr(abi::VerbsMr* verbs, int flags, ibv_pd* pd, void* memory, std::size_t length, int access) {
@@ -169,8 +177,10 @@ int rereg_mr(abi::VerbsMr* verbs, int flags, ibv_pd* pd, void* memory, std::size
     const std::span<const int> passed = source.file ? std::span<const int>(fds) : std::span<const int>();
     ipc::RegMrReply made{};
     int error = context.control().call(ipc::Operation::kReregMr, request, made, passed);
+    bool mapped = translation ? source.kind != ipc::RegionKind::kPrivate : mr.mapped;
     if (error != 0 && source.kind != ipc::RegionKind::kPrivate && context.alive()) {
         apply(RegionSource{}, request.to);
+        mapped = false;
         error = context.control().call(ipc::Operation::kReregMr, request, made);
     }
     if (error != 0) return error;
@@ -179,7 +189,9 @@ int rereg_mr(abi::VerbsMr* verbs, int flags, ibv_pd* pd, void* memory, std::size
     handle.rkey = made.rkey;
     verbs->access = static_cast<int>(request.to.access);
     mr.iova = iova;
-    context.lkeys().insert(to_region(handle, owner->handle, request.to, view_of(address, access_flags)));
+    mr.mapped = mapped;
+    context.lkeys().insert(
+        to_region(handle, owner->handle, request.to, view_of(address, access_flags, mapped)));
     return 0;
 }
 

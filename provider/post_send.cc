@@ -37,20 +37,49 @@ int check_length(const Qp& qp, std::uint64_t total) {
                : EINVAL;
 }
 
-/// Copies the list's bytes behind the header if this process may reach all of them; false if not.
-bool copy_in(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list) {
-    std::byte* to = payload_of(qp, wqe);
+/// Where this process has the bytes of `entry`; null if it may not reach them, or if the engine does so as
+/// well as we (only asked for `private_only`).
+const void* locate(const Qp& qp, const ibv_sge& entry, bool private_only) {
+    const LkeyTable::Entry* region = qp.context->lkeys().find(entry.lkey, qp.pd);
+    if (region == nullptr || region->place.load(std::memory_order_relaxed) != RegionPlace::kHere)
+        return nullptr;
+    if (private_only && region->mapped.load(std::memory_order_relaxed)) return nullptr;
+    return reinterpret_cast<const void*>(region->locate(entry.addr, entry.length));
+}
+
+/// Copies the list's bytes to `to` if this process may reach all of them; false if not.
+bool copy_in(const Qp& qp, std::byte* to, std::span<const ibv_sge> list) {
     for (const ibv_sge& entry : list) {
         if (entry.length == 0) continue;
-        const LkeyTable::Entry* region = qp.context->lkeys().find(entry.lkey, qp.pd);
-        if (region == nullptr || region->place.load(std::memory_order_relaxed) != RegionPlace::kHere)
-            return false;
-        const std::uint64_t address = region->locate(entry.addr, entry.length);
-        if (address == 0) return false;
-        std::memcpy(to, reinterpret_cast<const void*>(address), entry.length);
+        const void* from = locate(qp, entry, false);
+        if (from == nullptr) return false;
+        std::memcpy(to, from, entry.length);
         to += entry.length;
     }
     return true;
+}
+
+/// Puts the list's `total` bytes behind the header; false, and nothing is changed, if that cannot be.
+bool put_inline(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list, std::uint64_t total) {
+    if (total > ipc::kAutoInlineBytes || total > qp.sq.memory().max_inline || total > qp.payload_room())
+        return false;
+    if (!copy_in(qp, payload_of(qp, wqe), list)) return false;
+    wqe.flags |= ipc::kWorkInline;
+    wqe.inline_length = static_cast<std::uint32_t>(total);
+    return true;
+}
+
+/// Puts the list's `total` bytes into the staging pool; false, and nothing is changed, if that cannot be or
+/// would gain nothing.
+bool put_staged(Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list, std::uint64_t total) {
+    if (total > StagingPool::kMaxPayload) return false;
+    for (const ibv_sge& entry : list)
+        if (entry.length != 0 && locate(qp, entry, true) == nullptr) return false;
+    std::byte* to = qp.sq.stage(wqe, static_cast<std::uint32_t>(total));
+    if (to == nullptr) return false;
+    if (copy_in(qp, to, list)) return true;
+    qp.sq.unstage(wqe);  // a region went while we looked
+    return false;
 }
 
 bool to_work_opcode(ibv_wr_opcode opcode, WorkOpcode& result) {
@@ -116,7 +145,7 @@ int set_operation(const Qp& qp, ipc::SendWqe& wqe, const ibv_send_wr& wr) {
     }
 }
 
-int set_payload(const Qp& qp, ipc::SendWqe& wqe, const ibv_send_wr& wr) {
+int set_payload(Qp& qp, ipc::SendWqe& wqe, const ibv_send_wr& wr) {
     const auto opcode = static_cast<WorkOpcode>(wqe.opcode);
     if (opcode == WorkOpcode::kBindWindow || opcode == WorkOpcode::kLocalInvalidate) return 0;
     if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > qp.sq.memory().max_sge) return EINVAL;
@@ -179,7 +208,7 @@ int set_destination(const Qp& qp, ipc::SendWqe& wqe, ibv_ah* handle, std::uint32
     return 0;
 }
 
-int set_scatter_list(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list) {
+int set_scatter_list(Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list) {
     if (list.size() > qp.sq.memory().max_sge) return EINVAL;
     std::uint64_t total = 0;
     for (const ibv_sge& entry : list) total += entry.length;
@@ -187,13 +216,9 @@ int set_scatter_list(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> l
     // A fenced request may send what an earlier READ or atomic is still to bring: its bytes are not final
     // yet.
     const bool settled = (wqe.flags & ipc::kWorkFence) == 0;
-    if (settled && total != 0 && total <= ipc::kAutoInlineBytes && total <= qp.sq.memory().max_inline &&
-        total <= qp.payload_room() && carries_payload(static_cast<WorkOpcode>(wqe.opcode)) &&
-        copy_in(qp, wqe, list)) {
-        wqe.flags |= ipc::kWorkInline;
-        wqe.inline_length = static_cast<std::uint32_t>(total);
+    if (settled && total != 0 && carries_payload(static_cast<WorkOpcode>(wqe.opcode)) &&
+        (put_inline(qp, wqe, list, total) || put_staged(qp, wqe, list, total)))
         return 0;
-    }
     auto* to = reinterpret_cast<ipc::ScatterGatherEntry*>(payload_of(qp, wqe));
     for (const ibv_sge& entry : list) *to++ = {entry.addr, entry.length, entry.lkey};
     wqe.sge_count = static_cast<std::uint8_t>(list.size());

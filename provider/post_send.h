@@ -32,7 +32,7 @@ int begin_request(Qp& qp, std::uint32_t ahead, ipc::WorkOpcode opcode, std::uint
                   ipc::SendWqe*& wqe);
 
 int set_destination(const Qp& qp, ipc::SendWqe& wqe, ibv_ah* ah, std::uint32_t qpn, std::uint32_t qkey);
-int set_scatter_list(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list);
+int set_scatter_list(Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list);
 int set_inline_data(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_data_buf> buffers);
 /// `rkey`: the window's new key (type 2).
 int set_window(ipc::SendWqe& wqe, const ibv_mw& mw, std::uint32_t rkey, const ibv_mw_bind_info& info);

@@ -34,8 +34,8 @@ int check(const ibv_context& context, const ibv_qp_init_attr_ex& wish) {
     return one_context ? 0 : EINVAL;
 }
 
-bool attach_ring(Context& context, const ipc::QueueLocation& where, OrderedQueue& queue) {
-    RingMemory ring{};
+/// False if the engine names memory that is not there.
+bool find_ring(Context& context, const ipc::QueueLocation& where, RingMemory& ring) {
     ring.entries = where.entries;
     ring.stride = where.stride;
     ring.max_sge = where.max_sge;
@@ -45,7 +45,6 @@ bool attach_ring(Context& context, const ipc::QueueLocation& where, OrderedQueue
         ring.slots = context.control().resolve(where.slots, std::size_t{ring.entries} * ring.stride);
         if (ring.control == nullptr || ring.slots == nullptr) return false;
     }
-    queue.attach(ring);
     return true;
 }
 
@@ -107,9 +106,12 @@ int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
     ipc::QpReply made{};
     const int error = context.control().call(ipc::Operation::kCreateQp, to_request(qp, wish), made);
     if (error != 0) return error;
-    if (!attach_ring(context, made.send, qp.sq) || !attach_ring(context, made.receive, qp.rq) ||
+    RingMemory send, receive;
+    if (!find_ring(context, made.send, send) || !find_ring(context, made.receive, receive) ||
         made.slot >= ipc::kDoorbellSlots)
         return EPROTO;
+    qp.sq.attach(send, context.staging());
+    qp.rq.attach(receive);
     qp.number = made.qp_number;
     qp.slot = made.slot;
     fill_handle(qp, wish, made);
@@ -221,6 +223,10 @@ int destroy_qp(ibv_qp* handle) {
     if (context.forgive_death(error) != 0) return error;
     forget_completions(qp);
     context.remove_qp(&qp);
+    {
+        const std::lock_guard lock(qp.sq_lock);
+        qp.sq.unstage_all();
+    }
     const int unread =
         purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
                      reinterpret_cast<std::uint64_t>(handle), is_qp_event);

@@ -1,7 +1,8 @@
 // The client's side of the send, receive and shared receive rings (engine/ipc/ring.h): which slots are free,
 // and what the program still has outstanding.
 //
-//   SendQueue           posted in order; a polled completion frees its own slot and all older ones
+//   SendQueue           posted in order; a polled completion frees its own slot and all older ones, and gives
+//                       their staged payloads back
 //   ReceiveQueue        posted and completed in order; each polled completion frees the oldest slot
 //   SharedReceiveQueue  slots are taken from a free list and come back in any order
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "engine/ipc/ring.h"
+#include "provider/staging.h"
 
 namespace uib::provider {
 
@@ -65,19 +67,44 @@ class OrderedQueue {
     RingMemory memory_;
     std::uint32_t producer_ = 0;
     std::atomic<std::uint32_t> freed_{0};
+    // Of send queues; here because Qp must stay of standard layout.
+    StagingPool* staging_ = nullptr;
+    std::vector<StagedBlock> blocks_;  ///< each slot's staged payload
 };
 
 class SendQueue : public OrderedQueue {
   public:
+    void attach(const RingMemory& memory, StagingPool& staging) {
+        OrderedQueue::attach(memory);
+        staging_ = &staging;
+        blocks_.assign(memory.entries, {});
+    }
+
     ipc::SendWqe* wqe(std::uint32_t index) const {
         return reinterpret_cast<ipc::SendWqe*>(memory_.slot(index));
     }
 
     /// The request with this free-running index was completed, and with it all older ones.
-    void complete(std::uint32_t index) {
-        const std::uint32_t freed = freed_.load(std::memory_order_relaxed);
-        if (static_cast<std::int32_t>(index + 1 - freed) > 0)
-            freed_.store(index + 1, std::memory_order_release);
+    void complete(std::uint32_t index);
+
+    /// Room in shared memory for the payload of `wqe`, which is not yet published; null if there is none.
+    std::byte* stage(ipc::SendWqe& wqe, std::uint32_t bytes);
+    /// Takes that back.
+    void unstage(ipc::SendWqe& wqe);
+    /// `count` requests behind the last published one were written and are given up.
+    void give_up(std::uint32_t count);
+
+    /// Both sides start over, after the QP went to RESET.
+    void restart();
+    /// Gives back what all requests have staged: the engine has done with the ring.
+    void unstage_all();
+
+  private:
+    void release(StagedBlock& block);
+    StagedBlock& block_of(std::uint32_t index) { return blocks_[index & (memory_.entries - 1)]; }
+    StagedBlock& block_of(const ipc::SendWqe& wqe) {
+        const auto offset = reinterpret_cast<const std::byte*>(&wqe) - memory_.slots;
+        return blocks_[static_cast<std::size_t>(offset) / memory_.stride];
     }
 };
 

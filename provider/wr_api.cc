@@ -141,12 +141,16 @@ int complete(ibv_qp_ex* handle) {
     Qp& qp = Qp::of(handle);
     close_request(qp);
     const int error = qp.batch.error;
+    if (error != 0) qp.sq.give_up(qp.batch.count);
     publish_and_unlock(qp, error == 0 ? qp.batch.count : 0);
     return error;
 }
 
 void abort(ibv_qp_ex* handle) {
-    Qp::of(handle).sq_lock.unlock();
+    Qp& qp = Qp::of(handle);
+    close_request(qp);
+    qp.sq.give_up(qp.batch.count);
+    qp.sq_lock.unlock();
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace uib::provider::test {
 namespace {
 
-constexpr std::size_t kArenaBytes = 4 << 20;
+constexpr std::size_t kArenaBytes = 16 << 20;
 constexpr std::uint32_t kMtuCode = IBV_MTU_1024;
 
 UniqueFd make_file(std::size_t bytes) {
@@ -114,8 +114,8 @@ void FakeEngine::hello(const ipc::RequestHeader& to, std::vector<UniqueFd> fds) 
     helper_ = std::move(fds[2]);
     ipc::HelloReply body{};
     body.memory_mode = static_cast<std::uint32_t>(ipc::MemoryMode::kHelper);
-    const UniqueFd staging = make_file(4096);
-    reply(to, body, {arena_file_.get(), page_file_.get(), wake_.get(), staging.get()}, 1);
+    const UniqueFd helper_staging = make_file(4096);
+    reply(to, body, {arena_file_.get(), page_file_.get(), wake_.get(), helper_staging.get()}, 1);
 }
 
 template <typename Body>
@@ -178,6 +178,15 @@ bool FakeEngine::answer_creation(const ipc::RequestHeader& header, ipc::Operatio
             registered = body_of<ipc::RegMrRequest>(body);
             reply(header, ipc::RegMrReply{made.handle, made.handle << 8 | 7, made.handle << 8 | 9, 0});
             return true;
+        case ipc::Operation::kReregMr:
+            reply(header, ipc::RegMrReply{made.handle, made.handle << 8 | 7, made.handle << 8 | 9, 0});
+            return true;
+        case ipc::Operation::kAllocStaging: {
+            const std::uint64_t bytes = body_of<ipc::AllocStagingRequest>(body).bytes;
+            staging = allocate(bytes);
+            reply(header, ipc::AllocStagingReply{staging, bytes});
+            return true;
+        }
         case ipc::Operation::kCreateCq:
             produced_ = 0;
             reply(header, cq = make_cq(body_of<ipc::CreateCqRequest>(body).entries));

@@ -38,6 +38,7 @@ class FakeEngine {
     ipc::CqReply cq{};
     ipc::QpReply qp{};
     ipc::SrqReply srq{};
+    ipc::Location staging{};
     ipc::QpAttributes modified{};
     ipc::RegMrRequest registered{};
     std::vector<ipc::Operation> operations;

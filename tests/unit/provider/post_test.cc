@@ -68,9 +68,9 @@ TEST_F(Post, doorbell_is_rung) {
     EXPECT_EQ(opened.engine.at<ipc::QueueControl>(opened.engine.qp.send.control)->producer.load(), 1U);
 }
 
-TEST_F(Post, long_payload_goes_as_a_list) {
-    ASSERT_EQ(post(qp, IBV_WR_SEND, {sge(0, ipc::kAutoInlineBytes + 1)}), 0);
-    EXPECT_EQ(opened.engine.send_wqe(0)->flags & ipc::kWorkInline, 0);
+TEST_F(Post, long_fenced_payload_goes_as_a_list) {
+    ASSERT_EQ(post(qp, IBV_WR_SEND, {sge(0, ipc::kAutoInlineBytes + 1)}, IBV_SEND_FENCE), 0);
+    EXPECT_EQ(opened.engine.send_wqe(0)->flags, ipc::kWorkFence);
     EXPECT_EQ(opened.engine.send_wqe(0)->sge_count, 1);
 }
 

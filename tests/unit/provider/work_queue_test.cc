@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "provider/control_channel.h"
+
 namespace uib::provider {
 namespace {
 
@@ -16,10 +18,16 @@ struct Ring {
     RingMemory memory;
 };
 
-TEST(SendQueue, takes_as_many_requests_as_it_has_slots) {
-    Ring ring(4);
+class SendQueueTest : public ::testing::Test {
+  protected:
+    ControlChannel control;  // to nobody: nothing here is staged
+    StagingPool pool{control};
     SendQueue queue;
-    queue.attach(ring.memory);
+};
+
+TEST_F(SendQueueTest, takes_as_many_requests_as_it_has_slots) {
+    Ring ring(4);
+    queue.attach(ring.memory, pool);
     for (int i = 0; i < 4; ++i) {
         EXPECT_TRUE(queue.has_room());
         queue.publish(1);
@@ -28,18 +36,16 @@ TEST(SendQueue, takes_as_many_requests_as_it_has_slots) {
     EXPECT_EQ(ring.control.producer.load(), 4U);
 }
 
-TEST(SendQueue, counts_requests_that_are_not_yet_published) {
+TEST_F(SendQueueTest, counts_requests_that_are_not_yet_published) {
     Ring ring(2);
-    SendQueue queue;
-    queue.attach(ring.memory);
+    queue.attach(ring.memory, pool);
     EXPECT_TRUE(queue.has_room(1));
     EXPECT_FALSE(queue.has_room(2));
 }
 
-TEST(SendQueue, a_completion_frees_all_older_slots) {
+TEST_F(SendQueueTest, a_completion_frees_all_older_slots) {
     Ring ring(4);
-    SendQueue queue;
-    queue.attach(ring.memory);
+    queue.attach(ring.memory, pool);
     queue.publish(4);
     queue.complete(2);
     EXPECT_EQ(queue.outstanding(), 1U);
@@ -47,10 +53,9 @@ TEST(SendQueue, a_completion_frees_all_older_slots) {
     EXPECT_EQ(queue.outstanding(), 1U);
 }
 
-TEST(SendQueue, indices_wrap) {
+TEST_F(SendQueueTest, indices_wrap) {
     Ring ring(4);
-    SendQueue queue;
-    queue.attach(ring.memory);
+    queue.attach(ring.memory, pool);
     for (std::uint32_t i = 0; i < 3; ++i) {
         queue.publish(1);
         queue.complete(i);
@@ -61,19 +66,17 @@ TEST(SendQueue, indices_wrap) {
     EXPECT_EQ(queue.wqe(0xffffffffU), queue.wqe(3));
 }
 
-TEST(SendQueue, the_doorbell_is_rung_only_when_asked_for) {
+TEST_F(SendQueueTest, the_doorbell_is_rung_only_when_asked_for) {
     Ring ring(4);
-    SendQueue queue;
-    queue.attach(ring.memory);
+    queue.attach(ring.memory, pool);
     EXPECT_FALSE(queue.publish(1));
     ring.control.need_doorbell = 1;
     EXPECT_TRUE(queue.publish(1));
 }
 
-TEST(SendQueue, restart_forgets_everything) {
+TEST_F(SendQueueTest, restart_forgets_everything) {
     Ring ring(4);
-    SendQueue queue;
-    queue.attach(ring.memory);
+    queue.attach(ring.memory, pool);
     queue.publish(3);
     queue.restart();
     EXPECT_EQ(queue.outstanding(), 0U);

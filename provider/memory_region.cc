@@ -85,6 +85,12 @@ ipc::RegMrRequest plain_request(std::uint32_t pd, std::uint64_t address, std::ui
     return request;
 }
 
+/// A region that is not on-demand must be there from end to end, as where an adapter pins its pages.
+int check_mapped(std::uint64_t address, std::uint64_t length, std::uint32_t access) {
+    if ((access & ipc::kAccessOnDemand) != 0) return 0;
+    return is_mapped(address, length, (access & ipc::kAccessLocalWrite) != 0) ? 0 : EFAULT;
+}
+
 RegionSource source_of(std::uint64_t address, std::uint64_t length, std::uint32_t access) {
     return access & ipc::kAccessOnDemand ? RegionSource{} : find_region_source(address, length);
 }
@@ -111,6 +117,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* memory, std::size_t length, std::uint64_t iova,
     if (!implicit && length > UINT64_MAX - address) return refuse<ibv_mr>(EINVAL);
     ipc::RegMrRequest request =
         plain_request(pd->handle, address, length, flags & ipc::kAccessZeroBased ? 0 : iova, flags);
+    if (const int error = check_mapped(address, length, flags); error != 0) return refuse<ibv_mr>(error);
     const RegionSource source = source_of(address, length, flags);
     apply(source, request);
     const bool shared = source.kind != ipc::RegionKind::kPrivate;
@@ -171,6 +178,8 @@ int rereg_mr(abi::VerbsMr* verbs, int flags, ibv_pd* pd, void* memory, std::size
     request.handle = handle.handle;
     request.flags = static_cast<std::uint32_t>(flags);
     request.to = plain_request(owner->handle, address, size, iova, access_flags);
+    if (translation)
+        if (const int mapping = check_mapped(address, size, access_flags); mapping != 0) return mapping;
     const RegionSource source = translation ? source_of(address, size, access_flags) : RegionSource{};
     apply(source, request.to);
     const int fds[] = {source.file.get()};

@@ -27,6 +27,8 @@ struct MapEntry {
     std::uint64_t inode = 0;
     dev_t device = 0;
     bool shared = false;
+    bool readable = false;
+    bool writable = false;
     std::string name;
 };
 
@@ -48,7 +50,7 @@ struct ProcmapQuery {
     std::uint64_t vma_name_addr;
     std::uint64_t build_id_addr;
 };
-constexpr std::uint64_t kProcmapVmaShared = 8;
+constexpr std::uint64_t kProcmapVmaReadable = 1, kProcmapVmaWritable = 2, kProcmapVmaShared = 8;
 const unsigned long kProcmapQuery = _IOWR('f', 17, ProcmapQuery);
 
 struct CloseFile {
@@ -73,6 +75,8 @@ bool query_by_ioctl(int maps, std::uint64_t address, MapEntry& entry) {
     entry.inode = query.inode;
     entry.device = makedev(query.dev_major, query.dev_minor);
     entry.shared = (query.vma_flags & kProcmapVmaShared) != 0;
+    entry.readable = (query.vma_flags & kProcmapVmaReadable) != 0;
+    entry.writable = (query.vma_flags & kProcmapVmaWritable) != 0;
     entry.name = name;
     return true;
 }
@@ -86,23 +90,36 @@ bool parse_line(const char* line, MapEntry& entry) {
         return false;
     entry.device = makedev(major, minor);
     entry.shared = permissions[3] == 's';
+    entry.readable = permissions[0] == 'r';
+    entry.writable = permissions[1] == 'w';
     entry.name.assign(line + name_at, std::strcspn(line + name_at, "\n"));
     return true;
 }
 
-std::optional<MapEntry> find_mapping(std::uint64_t address) {
-    const File maps(std::fopen("/proc/self/maps", "re"));
-    if (!maps) return std::nullopt;
-    MapEntry entry;
-    if (query_by_ioctl(::fileno(maps.get()), address, entry)) return entry;
-    char* line = nullptr;
-    std::size_t room = 0;
-    std::optional<MapEntry> found;
-    while (!found && ::getline(&line, &room, maps.get()) > 0)
-        if (parse_line(line, entry) && entry.start <= address && address < entry.end) found = entry;
-    std::free(line);
-    return found;
-}
+/// This process's mappings, as the kernel lists them.
+class Mappings {
+  public:
+    Mappings() : file_(std::fopen("/proc/self/maps", "re")) {}
+
+    [[nodiscard]] bool known() const { return file_ != nullptr; }
+
+    std::optional<MapEntry> find(std::uint64_t address) {
+        if (!known()) return std::nullopt;
+        MapEntry entry;
+        if (query_by_ioctl(::fileno(file_.get()), address, entry)) return entry;
+        std::rewind(file_.get());
+        char* line = nullptr;
+        std::size_t room = 0;
+        std::optional<MapEntry> found;
+        while (!found && ::getline(&line, &room, file_.get()) > 0)
+            if (parse_line(line, entry) && entry.start <= address && address < entry.end) found = entry;
+        std::free(line);
+        return found;
+    }
+
+  private:
+    File file_;
+};
 
 bool is_file_of(int fd, const MapEntry& entry) {
     struct stat file {};
@@ -132,12 +149,22 @@ UniqueFd open_by_name(const MapEntry& entry) {
     return fd;
 }
 
+/// The kernel's own way to the file of a mapping, for files that nobody holds open any more (shared anonymous
+/// memory, a memfd closed after mmap). Only privileged processes may follow it.
+UniqueFd open_by_mapping(const MapEntry& entry) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/map_files/%" PRIx64 "-%" PRIx64, entry.start, entry.end);
+    UniqueFd fd(::open(path, O_RDWR | O_CLOEXEC));
+    if (!fd || !is_file_of(fd.get(), entry)) return {};
+    return fd;
+}
+
 }  // namespace
 
 RegionSource find_region_source(std::uint64_t address, std::uint64_t length) {
     RegionSource source;
     if (length < kWorthSearching) return source;
-    const std::optional<MapEntry> entry = find_mapping(address);
+    const std::optional<MapEntry> entry = Mappings().find(address);
     if (!entry || !entry->shared || length > entry->end - address) return source;
     const std::uint64_t offset = entry->offset + (address - entry->start);
     if (entry->name.starts_with("/SYSV")) {
@@ -148,11 +175,24 @@ RegionSource find_region_source(std::uint64_t address, std::uint64_t length) {
     }
     UniqueFd file = find_open_file(*entry);
     if (!file) file = open_by_name(*entry);
+    if (!file) file = open_by_mapping(*entry);
     if (!file) return source;
     source.kind = ipc::RegionKind::kShared;
     source.file = std::move(file);
     source.file_offset = offset;
     return source;
+}
+
+bool is_mapped(std::uint64_t address, std::uint64_t length, bool writable) {
+    Mappings mappings;
+    if (!mappings.known()) return true;
+    const std::uint64_t end = address + length;
+    while (address < end) {
+        const std::optional<MapEntry> entry = mappings.find(address);
+        if (!entry || !entry->readable || (writable && !entry->writable)) return false;
+        address = entry->end;
+    }
+    return true;
 }
 
 }  // namespace uib::provider

@@ -22,4 +22,8 @@ struct RegionSource {
 /// every other case, and for ranges too short to be worth the search.
 RegionSource find_region_source(std::uint64_t address, std::uint64_t length);
 
+/// Whether every byte of the range is mapped readable (and writable, where asked). True where the kernel does
+/// not tell (no /proc).
+bool is_mapped(std::uint64_t address, std::uint64_t length, bool writable);
+
 }  // namespace uib::provider

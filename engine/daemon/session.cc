@@ -146,7 +146,10 @@ bool Session::answer(const ipc::RequestHeader& request, int status, Reply& reply
     append_bytes(bytes, header);
     if (status == 0) bytes.insert(bytes.end(), reply.body.begin(), reply.body.end());
     if (fds.size() > ipc::kMaxMessageFds) return protocol_error("reply with too many descriptors");
-    return send(socket_.get(), bytes, fds) || protocol_error("the client does not take its replies");
+    if (send(socket_.get(), bytes, fds)) return true;
+    // A client that died while its request was served is no breach of anything.
+    return errno == EPIPE || errno == ECONNRESET ? false
+                                                 : protocol_error("the client does not take its replies");
 }
 
 // ---- hello

@@ -26,9 +26,8 @@ int check_access(std::uint32_t access) {
     return 0;
 }
 
-/// Every page of the range must be there when a region that is not on-demand is registered, as a kernel that
-/// pins it would find out. Looks at one byte a page; writable regions are checked for writing where that
-/// changes nothing.
+/// The provider has looked at the mappings of the whole range; this is for clients that are none: the
+/// region's ends must be there.
 int check_private(memory::ProcessSpace& space, std::uint64_t address, std::uint64_t length) {
     if (length == 0) return 0;
     std::byte probe[2];

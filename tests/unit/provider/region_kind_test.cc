@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <string>
 
 namespace uib::provider {
@@ -27,6 +28,15 @@ struct Mapped {
     void* base;
 };
 
+/// The kind of shared memory that nobody holds a descriptor of: the kernel gives the file to privileged
+/// processes only.
+ipc::RegionKind kind_without_descriptor(const Mapped& map) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/map_files/%lx-%lx", map.address(), map.address() + kBytes);
+    const UniqueFd fd(::open(path, O_RDWR | O_CLOEXEC));
+    return fd ? ipc::RegionKind::kShared : ipc::RegionKind::kPrivate;
+}
+
 bool same_file(int a, int b) {
     struct stat first {
     }, second{};
@@ -43,12 +53,12 @@ TEST(RegionKind, memfd_is_shared_with_its_offset) {
     EXPECT_TRUE(same_file(source.file.get(), fd.get()));
 }
 
-TEST(RegionKind, closed_memfd_cannot_be_had) {
+TEST(RegionKind, closed_memfd_can_be_had_by_the_privileged_only) {
     UniqueFd fd(::memfd_create("region", MFD_CLOEXEC));
     ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
     const Mapped map(fd.get(), MAP_SHARED);
     fd.reset();
-    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kPrivate);
+    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, kind_without_descriptor(map));
 }
 
 TEST(RegionKind, descriptor_that_cannot_write_is_of_no_use) {
@@ -59,7 +69,7 @@ TEST(RegionKind, descriptor_that_cannot_write_is_of_no_use) {
     const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     ASSERT_TRUE(reader);
     fd.reset();
-    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kPrivate);
+    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, kind_without_descriptor(map));
 }
 
 TEST(RegionKind, file_is_opened_by_its_name) {
@@ -71,14 +81,15 @@ TEST(RegionKind, file_is_opened_by_its_name) {
     fd.reset();
     EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kShared);
     ::unlink(name);
-    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, ipc::RegionKind::kPrivate);
+    EXPECT_EQ(find_region_source(map.address(), kBytes).kind, kind_without_descriptor(map));
 }
 
 TEST(RegionKind, private_memory_of_all_sorts_is_private) {
     const Mapped anonymous(-1, MAP_PRIVATE | MAP_ANONYMOUS);
     EXPECT_EQ(find_region_source(anonymous.address(), kBytes).kind, ipc::RegionKind::kPrivate);
     const Mapped shared_anonymous(-1, MAP_SHARED | MAP_ANONYMOUS);
-    EXPECT_EQ(find_region_source(shared_anonymous.address(), kBytes).kind, ipc::RegionKind::kPrivate);
+    EXPECT_EQ(find_region_source(shared_anonymous.address(), kBytes).kind,
+              kind_without_descriptor(shared_anonymous));
     const UniqueFd fd(::memfd_create("region", MFD_CLOEXEC));
     ASSERT_EQ(::ftruncate(fd.get(), kBytes), 0);
     const Mapped copy(fd.get(), MAP_PRIVATE);
@@ -105,6 +116,19 @@ TEST(RegionKind, system_v_segment_is_named_by_its_id) {
     EXPECT_EQ(source.file_offset, 4096U);
     ::shmdt(base);
     ::shmctl(id, IPC_RMID, nullptr);
+}
+
+TEST(RegionKind, holes_and_pages_without_the_right_are_found) {
+    const Mapped map(-1, MAP_PRIVATE | MAP_ANONYMOUS);
+    EXPECT_TRUE(is_mapped(map.address(), kBytes, true));
+    EXPECT_TRUE(is_mapped(map.address(100), 1, true));
+    ASSERT_EQ(::mprotect(static_cast<char*>(map.base) + 4096, 4096, PROT_READ), 0);
+    EXPECT_FALSE(is_mapped(map.address(), kBytes, true));
+    EXPECT_TRUE(is_mapped(map.address(), kBytes, false));
+    EXPECT_TRUE(is_mapped(map.address(8192), 8192, true));
+    ASSERT_EQ(::munmap(static_cast<char*>(map.base) + 4096, 4096), 0);
+    EXPECT_FALSE(is_mapped(map.address(), kBytes, false));
+    EXPECT_TRUE(is_mapped(map.address(), 4096, true));
 }
 
 }  // namespace

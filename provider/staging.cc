@@ -30,8 +30,9 @@ std::uint32_t StagingPool::next_in_state(std::uint32_t from, std::uint32_t limit
     return limit;
 }
 
-/// Start of the first free run of `count` granules from `from` on; kGranules if there is none.
-std::uint32_t StagingPool::find(std::uint32_t from, std::uint32_t count) const {
+/// Start of the first free run of `count` granules; kGranules if there is none.
+std::uint32_t StagingPool::find(std::uint32_t count) const {
+    std::uint32_t from = 0;
     while (true) {
         from = next_in_state(from, kGranules, false);
         if (count > kGranules - from) return kGranules;
@@ -57,12 +58,10 @@ StagedBlock StagingPool::take(std::uint32_t bytes) {
     if (!ready()) return {};
     const std::uint32_t count = (bytes + kGranule - 1) / kGranule;
     const std::lock_guard lock(lock_);
-    std::uint32_t at = find(next_, count);
-    if (at == kGranules) at = find(0, count);
+    const std::uint32_t at = find(count);
     if (at == kGranules) return {};
     const StagedBlock block{static_cast<std::uint16_t>(at), static_cast<std::uint16_t>(count)};
     mark(block, true);
-    next_ = (at + count) % kGranules;
     return block;
 }
 

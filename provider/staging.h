@@ -17,6 +17,9 @@
 // Reads are not staged. Their bytes would reach the program's memory when it polls, after a fenced request
 // behind them has been sent from there, or after a peer that such a request told of it has written there.
 //
+// The first free run is taken: a program with little outstanding stays in the same few blocks, which are in
+// the caches.
+//
 // Any thread; the allocator's lock is held for a search of a few words. No system call but the first time.
 #pragma once
 
@@ -69,7 +72,7 @@ class StagingPool {
 
     bool ready();
     void ask();
-    std::uint32_t find(std::uint32_t from, std::uint32_t count) const;
+    std::uint32_t find(std::uint32_t count) const;
     std::uint32_t next_in_state(std::uint32_t from, std::uint32_t limit, bool used) const;
     void mark(StagedBlock block, bool used);
 
@@ -77,7 +80,6 @@ class StagingPool {
     std::once_flag asked_;
     std::byte* memory_ = nullptr;  ///< stays null if the engine gave none
     SpinLock lock_;
-    std::uint32_t next_ = 0;                                   ///< where the next search starts
     std::array<std::uint64_t, kGranules / kWordBits> used_{};  ///< a bit a granule
 };
 

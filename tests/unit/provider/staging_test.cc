@@ -104,6 +104,7 @@ TEST_F(Staging, a_long_run_needs_neighbours) {
     const StagedBlock run = pool.take(70 * kGranule);
     EXPECT_EQ(run.count, 70);
     EXPECT_EQ(run.first, blocks[60].first);
+    EXPECT_EQ(pool.take(1).first, blocks[0].first);
     EXPECT_FALSE(pool.take(2 * kGranule));
 }
 

@@ -152,8 +152,7 @@ bool Session::answer(const ipc::RequestHeader& request, int status, Reply& reply
                                                  : protocol_error("the client does not take its replies");
 }
 
-// ---- hello
-// -----------------------------------------------------------------------------------------------------------
+// Hello.
 
 int Session::hello(const ipc::HelloRequest& request, Message& message, Reply& reply) {
     ipc::HelloReply body{};

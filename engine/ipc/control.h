@@ -103,8 +103,7 @@ struct HandleBody {
     std::uint32_t reserved;
 };
 
-// ---- session
-// ---------------------------------------------------------------------------------------------------------
+// Session.
 
 enum HelloFlags : std::uint32_t {
     kHelloCommand = 1 << 0,  ///< the `uib` command: no context is made
@@ -150,8 +149,7 @@ struct ImportContextReply {
     std::uint32_t reserved;
 };
 
-// ---- copy helper
-// -----------------------------------------------------------------------------------------------------
+// Copy helper.
 
 /// On the helper socket, engine to provider: copy between client memory and the staging memfd; answered by
 /// HelperReply with the same tag. `count` pieces follow.
@@ -173,8 +171,7 @@ struct HelperReply {
     std::uint32_t reserved;
 };
 
-// ---- staging pool
-// -----------------------------------------------------------------------------------------------------
+// Staging pool.
 
 inline constexpr std::uint64_t kMaxStagingBytes = std::uint64_t{64} << 20;
 
@@ -189,8 +186,7 @@ struct AllocStagingReply {
     std::uint64_t bytes;
 };
 
-// ---- device
-// ----------------------------------------------------------------------------------------------------------
+// Device.
 
 struct DeviceLimits {
     std::uint64_t max_mr_size;
@@ -258,8 +254,7 @@ struct PortAttributes {
     std::uint16_t pkeys[16];
 };
 
-// ---- memory
-// ----------------------------------------------------------------------------------------------------------
+// Memory.
 
 /// Access rights, values as ibv_access_flags.
 enum AccessFlags : std::uint32_t {
@@ -343,8 +338,7 @@ struct ImportDmReply {  // descriptor: the memory
     std::uint64_t length;
 };
 
-// ---- completion
-// ------------------------------------------------------------------------------------------------------
+// Completion.
 
 /// kCreateChannel: descriptor [0] is the pipe's write end; reply HandleBody. The engine writes 8 bytes an
 /// event: the CQ's user_handle.
@@ -377,8 +371,7 @@ struct EventsReply {
     std::uint32_t async_events;       ///< written to the asynchronous pipe
 };
 
-// ---- queues
-// ----------------------------------------------------------------------------------------------------------
+// Queues.
 
 struct QueueLocation {
     Location control;  ///< QueueControl

@@ -96,8 +96,7 @@ void Adapter::activate(Qp& qp) {
     active_.push_back(&qp);
 }
 
-// ---- the turn
-// --------------------------------------------------------------------------------------------------------
+// The turn.
 
 bool Adapter::turn() {
     now_ = monotonic_now();
@@ -230,8 +229,7 @@ void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {
     after_event(qp);
 }
 
-// ---- timers
-// ----------------------------------------------------------------------------------------------------------
+// Timers.
 
 void Adapter::watch_timer(Qp& qp) {
     const transport::Time at = qp.machine().next_timer();
@@ -269,8 +267,7 @@ transport::Time Adapter::next_deadline() const {
     return std::min(moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at);
 }
 
-// ---- completions and events
-// ------------------------------------------------------------------------------------------
+// Completions and events.
 
 void Adapter::settle_cqs() {
     moderation_due_ = transport::kNever;

@@ -25,8 +25,7 @@ int Context::destroy_channel(std::uint32_t handle) {
     return 0;
 }
 
-// ---- completion queues
-// -----------------------------------------------------------------------------------------------
+// Completion queues.
 
 int Context::create_cq(Client& client, const ipc::CreateCqRequest& request, ipc::CqReply& reply) {
     if (request.entries == 0 || request.entries > Limits::kMaxCqe) return EINVAL;
@@ -80,8 +79,7 @@ int Context::destroy_cq(std::uint32_t handle, ipc::EventsReply& reply) {
     return 0;
 }
 
-// ---- shared receive queues
-// -------------------------------------------------------------------------------------------
+// Shared receive queues.
 
 int Context::create_srq(Client& client, const ipc::CreateSrqRequest& request, ipc::SrqReply& reply) {
     Pd* pd = pds_.get(request.pd);
@@ -137,8 +135,7 @@ int Context::destroy_srq(std::uint32_t handle, ipc::EventsReply& reply) {
     return 0;
 }
 
-// ---- queue pairs
-// -----------------------------------------------------------------------------------------------------
+// Queue pairs.
 
 namespace {
 

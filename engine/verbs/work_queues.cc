@@ -44,8 +44,7 @@ bool sends_payload(ipc::WorkOpcode opcode) {
 
 }  // namespace
 
-// ---- send
-// ------------------------------------------------------------------------------------------------------------
+// Send.
 
 SendRing::SendRing(Client& client, transport::Service service, const RingShape& shape, bool signal_all)
     : client_(client), service_(service), shape_(shape), signal_all_(signal_all) {}
@@ -155,8 +154,7 @@ void SendRing::fetch_staged(const ipc::SendWqe& wqe, transport::SendRequest& out
     out.inline_data = *bytes;
 }
 
-// ---- receive
-// ---------------------------------------------------------------------------------------------------------
+// Receive.
 
 ReceiveSlots::ReceiveSlots(Client& client, const RingShape& shape, bool shared)
     : client_(client), shape_(shape), shared_(shared) {}

@@ -70,6 +70,10 @@ bool Lane::watch(int eventfd) {
     return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, eventfd, &event) == 0;
 }
 
+void Lane::unwatch(int eventfd) {
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, eventfd, nullptr);
+}
+
 void Lane::nudge() {
     if (page_->sleeping.load(std::memory_order_seq_cst) != 0) signal_eventfd(nudge_.get());
 }

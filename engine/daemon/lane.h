@@ -29,8 +29,10 @@ class Lane {
     void start();
     void stop();
 
-    /// Watches a client's wake-up eventfd until it is closed. Callable from any thread.
+    /// Watches a client's wake-up eventfd. Callable from any thread.
     bool watch(int eventfd);
+    /// To be called before the eventfd is closed: the client's duplicate would keep it watched.
+    void unwatch(int eventfd);
 
     /// After the control thread has changed something that the lane must look at: ends its sleep.
     void nudge();

@@ -63,6 +63,7 @@ Session::~Session() {
 }
 
 void Session::leave() {
+    if (wakeup_) engine_.lane().unwatch(wakeup_.get());
     if (client_ == nullptr) return;
     const Baton::Hold hold(engine_.baton());
     if (client_->space() != nullptr) client_->space()->mark_dead();

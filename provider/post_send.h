@@ -3,10 +3,15 @@
 // positive errno and needs the send queue's lock. Nothing is visible to the engine before the caller
 // publishes.
 //
-// A payload of no more than kAutoInlineBytes is copied into the slot whether or not the program asked for it,
-// if every entry's key is of a live region of the QP's protection domain and covers the entry: then no system
-// call is needed to reach it. Otherwise the scatter list goes to the engine, which knows what is wrong with
-// it.
+// How a payload travels, the first that can be:
+//
+//   inline  up to kAutoInlineBytes, copied into the slot whether or not the program asked for it
+//   staged  up to StagingPool::kMaxPayload and from private memory, copied into the staging pool (staging.h)
+//   list    the scatter list goes to the engine, which fetches the bytes, or knows what is wrong with them
+//
+// The first two save the engine a system call. They need every entry's key to be of a live region of the QP's
+// protection domain that covers the entry, and a request that is not fenced: its bytes may still be on their
+// way.
 #pragma once
 
 #include <infiniband/verbs.h>

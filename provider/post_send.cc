@@ -72,7 +72,8 @@ bool put_inline(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list, 
 /// Puts the list's `total` bytes into the staging pool; false, and nothing is changed, if that cannot be or
 /// would gain nothing.
 bool put_staged(Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list, std::uint64_t total) {
-    if (total > StagingPool::kMaxPayload) return false;
+    const bool idle = qp.sq.outstanding() == 0 && yield_after_polls() != 0;
+    if (total > (idle ? StagingPool::kMaxIdlePayload : StagingPool::kMaxPayload)) return false;
     for (const ibv_sge& entry : list)
         if (entry.length != 0 && locate(qp, entry, true) == nullptr) return false;
     std::byte* to = qp.sq.stage(wqe, static_cast<std::uint32_t>(total));

@@ -53,6 +53,11 @@ class StagingPool {
     /// posting thread for long.
     static constexpr std::uint32_t kMaxPayload = std::uint32_t{1} << 20;
 
+    /// As long on machines with few CPUs if the queue is idle. There is then no work to share, and while this
+    /// process copies, the engine finds nothing to do and yields, perhaps to a program that spins on its own
+    /// memory: milliseconds pass before it runs again (waiting.h).
+    static constexpr std::uint32_t kMaxIdlePayload = std::uint32_t{64} << 10;
+
     explicit StagingPool(ControlChannel& control) : control_(control) {}
 
     /// Room for `bytes` (1 to kMaxPayload), or an empty block: the pool is full, or the engine gave none.

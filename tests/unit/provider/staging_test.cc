@@ -15,6 +15,7 @@
 #include "provider/pd.h"
 #include "provider/post_send.h"
 #include "provider/qp.h"
+#include "provider/waiting.h"
 #include "tests/unit/provider/fake_engine.h"
 
 namespace uib::provider::test {
@@ -131,6 +132,18 @@ TEST_F(Staging, short_and_too_long_payloads_are_not_staged) {
     EXPECT_EQ(times_asked(), 0);
 }
 
+TEST_F(Staging, an_idle_queue_leaves_long_payloads_to_the_engine_where_cpus_are_few) {
+    const bool few = yield_after_polls() != 0;
+    post(IBV_WR_SEND, {sge(0, StagingPool::kMaxIdlePayload + 1)});
+    EXPECT_EQ(staged(0), !few);
+    post(IBV_WR_SEND, {sge(0, StagingPool::kMaxIdlePayload + 1)});
+    EXPECT_TRUE(staged(1));
+    opened.engine.complete_send(1, 0);
+    ASSERT_EQ(poll(), 1);
+    post(IBV_WR_SEND, {sge(0, StagingPool::kMaxIdlePayload)});
+    EXPECT_TRUE(staged(2));
+}
+
 TEST_F(Staging, only_what_is_sent_and_settled_is_staged) {
     post(IBV_WR_SEND, {sge(0, 5000)}, IBV_SEND_FENCE);
     post(IBV_WR_RDMA_READ, {sge(0, 5000)});
@@ -184,14 +197,15 @@ TEST_F(Staging, memory_that_the_engine_maps_is_not_staged) {
 
 TEST_F(Staging, a_full_pool_leaves_the_rest_to_the_engine) {
     const std::uint32_t fit = StagingPool::kBytes / kLong;
+    post(IBV_WR_SEND, {sge(0, 1)});  // the queue is not idle
     for (std::uint32_t i = 0; i <= fit; ++i) post(IBV_WR_RDMA_WRITE, {sge(0, kLong)});
-    for (std::uint32_t i = 0; i < fit; ++i) EXPECT_TRUE(staged(i)) << i;
-    EXPECT_FALSE(staged(fit));
-    EXPECT_EQ(opened.engine.send_wqe(fit)->sge_count, 1);
-    opened.engine.complete_send(0, 0);
+    for (std::uint32_t i = 1; i <= fit; ++i) EXPECT_TRUE(staged(i)) << i;
+    EXPECT_FALSE(staged(fit + 1));
+    EXPECT_EQ(opened.engine.send_wqe(fit + 1)->sge_count, 1);
+    opened.engine.complete_send(1, 0);
     ASSERT_EQ(poll(), 1);
     post(IBV_WR_RDMA_WRITE, {sge(0, kLong)});
-    EXPECT_TRUE(staged(fit + 1));
+    EXPECT_TRUE(staged(fit + 2));
 }
 
 TEST_F(Staging, an_engine_without_a_pool_is_asked_once) {

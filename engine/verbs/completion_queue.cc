@@ -99,11 +99,7 @@ bool CompletionQueue::push(const ipc::Cqe& entry, transport::Time now) {
     // With a channel the store must be ordered before the look at `armed` in settle().
     to.sequence.store(produced_, channel_ != nullptr ? std::memory_order_seq_cst : std::memory_order_release);
     control().producer.store(produced_, std::memory_order_release);
-    if (channel_ != nullptr) {
-        if (pending_++ == 0) first_pending_ = now;
-        // An entry in error counts as solicited (IBA 11.4.2.2).
-        if (entry.status != 0 || (entry.flags & ipc::kCqeSolicited) != 0) solicited_pending_ = true;
-    }
+    if (channel_ != nullptr) note_for_event(entry, now);
     return true;
 }
 
@@ -112,21 +108,31 @@ void CompletionQueue::moderate(std::uint16_t count, std::uint16_t period_us) {
     moderation_period_us_ = period_us;
 }
 
-transport::Time CompletionQueue::settle(transport::Time now) {
-    if (channel_ == nullptr || pending_ == 0) return transport::kNever;
+// Only an entry that comes while the CQ is armed owes an event (IBA 11.4.2.2), so `armed` is looked at here,
+// entry by entry, and not once a turn: the client may have polled this entry and armed for the next by then,
+// and a needless event makes programs fail that poll once an event.
+void CompletionQueue::note_for_event(const ipc::Cqe& entry, transport::Time now) {
     const std::uint32_t armed = control().armed.load(std::memory_order_seq_cst);
-    if (armed == ipc::kArmNone || (armed == ipc::kArmSolicited && !solicited_pending_)) {
-        // Not armed: what is here now gives no event later (IBA 11.4.2.2: only completions added after the
-        // request do).
-        pending_ = 0;
-        solicited_pending_ = solicited_pending_ && armed == ipc::kArmSolicited;
-        return transport::kNever;
-    }
-    const transport::Time due = first_pending_ + transport::Time{moderation_period_us_} * 1000;
-    if (moderation_count_ > 1 && pending_ < moderation_count_ && now < due) return due;
+    // An entry in error counts as solicited.
+    const bool solicited = entry.status != 0 || (entry.flags & ipc::kCqeSolicited) != 0;
+    if (armed == ipc::kArmNone || (armed == ipc::kArmSolicited && !solicited)) return;
+    if (pending_++ == 0) first_pending_ = now;
+    if (pending_ < moderation_count_) return;
     control().armed.exchange(ipc::kArmNone, std::memory_order_seq_cst);
+    event_due_ = true;
     pending_ = 0;
-    solicited_pending_ = false;
+}
+
+transport::Time CompletionQueue::settle(transport::Time now) {
+    if (pending_ != 0) {
+        const transport::Time due = first_pending_ + transport::Time{moderation_period_us_} * 1000;
+        if (now < due && !event_due_) return due;
+        control().armed.exchange(ipc::kArmNone, std::memory_order_seq_cst);
+        event_due_ = true;
+        pending_ = 0;
+    }
+    if (!event_due_) return transport::kNever;
+    event_due_ = false;
     if (channel_->pipe.write(&user_handle_)) {
         ++completion_events;
         if (channel_->pipe.has_backlog()) client_.note_backlog();

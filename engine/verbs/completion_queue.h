@@ -3,8 +3,8 @@
 // push() writes the entry and then its sequence number, which is what the client waits for. Room is known
 // from the client's consumer index, looked at only when the last look is used up; an index that cannot be
 // true counts as "no room". An overrun marks the CQ for good and is reported once (IBV_EVENT_CQ_ERR). A
-// completion event is owed when the client had armed the CQ: events are gathered over a turn of the lane and
-// given at its end (due_event), where moderation may hold them back.
+// completion event is owed for an entry that finds the CQ armed; it is written at the end of the lane's turn
+// (settle), or later where moderation holds it back.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +63,7 @@ class CompletionQueue {
     [[nodiscard]] ipc::CqControl& control() const;
     [[nodiscard]] ipc::Cqe& slot(std::uint32_t index) const;
     [[nodiscard]] std::uint32_t unpolled() const;
+    void note_for_event(const ipc::Cqe& entry, transport::Time now);
 
     Client& client_;
     std::uint64_t user_handle_;
@@ -73,8 +74,8 @@ class CompletionQueue {
     std::uint32_t produced_ = 0;
     std::uint32_t room_until_ = 0;  ///< produced_ may go up to here without another look at the consumer
     bool overrun_ = false;
-    bool solicited_pending_ = false;
-    std::uint32_t pending_ = 0;  ///< pushed since the last event
+    bool event_due_ = false;     ///< to be written at the end of the turn
+    std::uint32_t pending_ = 0;  ///< entries that owe an event which moderation holds back
     std::uint16_t moderation_count_ = 0;
     std::uint16_t moderation_period_us_ = 0;
     transport::Time first_pending_ = 0;

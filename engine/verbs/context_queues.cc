@@ -9,6 +9,12 @@
 
 namespace uib::verbs {
 
+namespace {
+
+constexpr int kTurnsBeforeResize = 16;
+
+}  // namespace
+
 int Context::create_channel(Client& client, ipc::UniqueFd write_end, std::uint32_t& handle) {
     if (!write_end) return EBADF;
     if (channels_.live() >= Limits::kMaxChannels) return ENOMEM;
@@ -50,6 +56,10 @@ int Context::resize_cq(const ipc::ResizeCqRequest& request, ipc::CqReply& reply)
     CompletionQueue* cq = cqs_.get(request.handle);
     if (cq == nullptr) return ENOENT;
     if (request.entries == 0 || request.entries > Limits::kMaxCqe) return EINVAL;
+    // Work posted before the call is carried out before the entries are counted: the caller's request came by
+    // another way than its doorbells and must not overtake them.
+    for (int turns = 0; turns < kTurnsBeforeResize && adapter_.turn(); ++turns) {
+    }
     if (const int error = cq->resize(request.entries); error != 0) return error;
     reply.handle = request.handle;
     reply.entries = cq->entries();

@@ -55,7 +55,9 @@ def runs(full):
             for mtu in MTUS:
                 iterations = count_for(65536, full) // (16 if kind == "srq" else 1)
                 chosen.append((tool, check[kind] + ["-m", str(mtu), "-s", "65536", "-n", str(iterations)]))
-    for variant in (["-N"], ["-o"], ["-o", "-P"], ["-j"], ["-t"], ["-N", "-e"], ["-j", "-N"], ["-t", "-e"], ["-N", "-t"]):
+    # Not -t with -e: that form gives up when an event's completion was polled with the one before it, as may happen with
+    # any adapter (a completion that comes between arming and polling owes an event, IBA 11.4.2.2, and is polled at once).
+    for variant in (["-N"], ["-o"], ["-o", "-P"], ["-j"], ["-t"], ["-N", "-e"], ["-j", "-N"], ["-N", "-t"]):
         if all(takes("ibv_rc_pingpong", letter[1]) for letter in variant):
             chosen.append(("ibv_rc_pingpong", check["rc"] + variant + ["-n", "100000" if full else "5000"]))
     return chosen

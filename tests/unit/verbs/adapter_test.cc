@@ -228,6 +228,13 @@ TEST_F(PairTest, ResizeKeepsWhatIsUnpolled) {
     EXPECT_EQ(wait(cq_).wr_id, 300U);
 }
 
+TEST_F(PairTest, ResizeDoesNotOvertakeWorkPostedBefore) {
+    for (int i = 0; i < 3; ++i)
+        post_send(a_, wqe(ipc::WorkOpcode::kRdmaWrite, 200 + i), memory_.data(), 8, region_.lkey);
+    ipc::CqReply reply{};
+    EXPECT_EQ(context_->resize_cq({cq_.reply.handle, 2}, reply), EINVAL) << "three completions do not fit";
+}
+
 class ChannelTest : public PairTest {
   protected:
     void SetUp() override {
@@ -275,6 +282,51 @@ TEST_F(ChannelTest, OneEventForEachArming) {
     one_message();
     EXPECT_EQ(events(), 0) << "an unsolicited success does not count";
     EXPECT_EQ(with_events_.control->armed.load(), static_cast<std::uint32_t>(ipc::kArmSolicited));
+}
+
+TEST_F(ChannelTest, EntryFromBeforeTheArmingOwesNoEvent) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    Channel channel{client_.get(), 0, EventPipe(ipc::UniqueFd(ends[1]), sizeof(std::uint64_t))};
+    CompletionQueue cq(*client_, 0xC1, &channel, false);
+    ASSERT_EQ(cq.resize(4), 0);
+    auto* control = reinterpret_cast<ipc::CqControl*>(chunks_->at(cq.control_location()));
+    ipc::Cqe entry{};
+    std::uint64_t element = 0;
+    ASSERT_TRUE(cq.push(entry, 1));
+    control->armed.store(ipc::kArmAll);  // by a client that has polled the entry within the turn
+    EXPECT_EQ(cq.settle(1), transport::kNever);
+    EXPECT_EQ(::read(ends[0], &element, sizeof element), -1);
+    ASSERT_TRUE(cq.push(entry, 2));
+    EXPECT_EQ(cq.settle(2), transport::kNever);
+    EXPECT_EQ(::read(ends[0], &element, sizeof element), static_cast<ssize_t>(sizeof element));
+    EXPECT_EQ(element, 0xC1U);
+    ::close(ends[0]);
+}
+
+TEST_F(ChannelTest, ModerationHoldsEventsBack) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    Channel channel{client_.get(), 0, EventPipe(ipc::UniqueFd(ends[1]), sizeof(std::uint64_t))};
+    CompletionQueue cq(*client_, 0xC1, &channel, false);
+    ASSERT_EQ(cq.resize(16), 0);
+    cq.moderate(3, 10);
+    auto* control = reinterpret_cast<ipc::CqControl*>(chunks_->at(cq.control_location()));
+    control->armed.store(ipc::kArmAll);
+    ipc::Cqe entry{};
+    std::uint64_t element = 0;
+    ASSERT_TRUE(cq.push(entry, 1000));
+    EXPECT_EQ(cq.settle(1000), 11'000U) << "due 10 us after the first entry";
+    EXPECT_EQ(::read(ends[0], &element, sizeof element), -1);
+    EXPECT_EQ(cq.settle(11'000), transport::kNever);
+    EXPECT_EQ(::read(ends[0], &element, sizeof element), static_cast<ssize_t>(sizeof element))
+        << "its time is up";
+    control->armed.store(ipc::kArmAll);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(cq.push(entry, 20'000));
+    EXPECT_EQ(cq.settle(20'000), transport::kNever);
+    EXPECT_EQ(::read(ends[0], &element, sizeof element), static_cast<ssize_t>(sizeof element))
+        << "three are there";
+    ::close(ends[0]);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "provider/control_channel.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -13,6 +14,8 @@
 
 namespace uib::provider {
 namespace {
+
+constexpr int kLooksBeforeSleep = 200;
 
 using FdSpace = std::array<char, CMSG_SPACE(ipc::kMaxMessageFds * sizeof(int))>;
 
@@ -92,14 +95,20 @@ int ControlChannel::receive(ipc::Operation operation, std::span<std::byte> reply
     alignas(cmsghdr) FdSpace space{};
     msghdr message{};
     ssize_t got = 0;
+    // The engine answers within microseconds, sooner than a sleeper would be woken: look a while before
+    // sleeping.
+    int looks = kLooksBeforeSleep;
     do {
         message = {};
         message.msg_iov = &part;
         message.msg_iovlen = 1;
         message.msg_control = space.data();
         message.msg_controllen = space.size();
-        got = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC);
-        if (got < 0 && errno == EAGAIN) {
+        got = ::recvmsg(fd_, &message, MSG_CMSG_CLOEXEC | (looks > 0 ? MSG_DONTWAIT : 0));
+        if (got < 0 && errno == EAGAIN && looks > 0) {
+            --looks;
+            ::sched_yield();
+        } else if (got < 0 && errno == EAGAIN) {
             pollfd readable{fd_, POLLIN, 0};
             ::poll(&readable, 1, -1);
         }

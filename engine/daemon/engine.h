@@ -5,9 +5,12 @@
 // tree current; the lane (lane.h) moves packets. They share the adapter under the baton.
 #pragma once
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/daemon/baton.h"
@@ -42,6 +45,7 @@ class Engine {
     [[nodiscard]] std::string status_json();
 
   private:
+    int wait(std::span<epoll_event> events);
     void accept_all();
     void end_session(std::uint32_t id, const std::string& why);
     void look_after_clients();
@@ -67,6 +71,7 @@ class Engine {
     std::uint64_t ended_sessions_ = 0;
     std::uint64_t protocol_errors_ = 0;
     bool backlog_ = false;
+    bool expecting_ = false;  ///< a request came just now: another may follow
 };
 
 }  // namespace uib::daemon

@@ -15,13 +15,13 @@ namespace {
 
 constexpr time_t kPatienceSeconds = 5;
 
-UniqueFd connect_to(const std::string& socket_path) {
+ipc::UniqueFd connect_to(const std::string& socket_path) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     if (socket_path.size() >= sizeof name.sun_path)
         throw Failure("the socket's path is too long: " + socket_path);
     socket_path.copy(name.sun_path, socket_path.size());
-    UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    ipc::UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     const timeval patience{.tv_sec = kPatienceSeconds, .tv_usec = 0};
     for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO})
         setsockopt(fd.get(), SOL_SOCKET, option, &patience, sizeof patience);
@@ -32,8 +32,8 @@ UniqueFd connect_to(const std::string& socket_path) {
     throw Failure(place + ": " + std::strerror(errno));
 }
 
-std::vector<UniqueFd> take_descriptors(msghdr& message) {
-    std::vector<UniqueFd> descriptors;
+std::vector<ipc::UniqueFd> take_descriptors(msghdr& message) {
+    std::vector<ipc::UniqueFd> descriptors;
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
         const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cli/unique_fd.h"
 #include "engine/ipc/control.h"
+#include "engine/ipc/unique_fd.h"
 
 namespace uib::cli {
 
@@ -22,13 +22,13 @@ class EngineClient {
   private:
     struct Reply {
         std::vector<char> body;
-        std::vector<UniqueFd> descriptors;
+        std::vector<ipc::UniqueFd> descriptors;
     };
     Reply call(ipc::Operation operation, const void* body, std::size_t length);
     Reply receive(ipc::Operation operation);
 
     const std::string socket_;
-    UniqueFd connection_;
+    ipc::UniqueFd connection_;
     std::uint32_t tag_ = 0;
 };
 

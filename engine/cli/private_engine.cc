@@ -94,8 +94,8 @@ PrivateEngine::~PrivateEngine() {
 void PrivateEngine::start(const PrivateEngineOptions& options) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("pipe");
-    ready_ = UniqueFd(ends[0]);
-    const UniqueFd write_end(ends[1]);
+    ready_ = ipc::UniqueFd(ends[0]);
+    const ipc::UniqueFd write_end(ends[1]);
     std::vector<std::string> arguments = {
         options.engine, "--socket",       socket(), "--ready-fd", std::to_string(write_end.get()),
         "--log-level",  options.log_level};

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/cli/unique_fd.h"
+#include "engine/ipc/unique_fd.h"
 
 namespace uib::cli {
 
@@ -39,7 +39,7 @@ class PrivateEngine {
     void stop();
 
     std::filesystem::path directory_;
-    UniqueFd ready_;
+    ipc::UniqueFd ready_;
     pid_t pid_ = -1;
 };
 

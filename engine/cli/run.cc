@@ -45,7 +45,7 @@ class Signals {
         struct sigaction standard {};
         standard.sa_handler = SIG_DFL;
         sigaction(SIGCHLD, &standard, &child_before_);
-        fd_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC));
+        fd_ = ipc::UniqueFd(signalfd(-1, &set, SFD_CLOEXEC));
         if (fd_.get() < 0) throw Failure(std::string("signalfd: ") + std::strerror(errno));
     }
     /// As the process was started.
@@ -58,7 +58,7 @@ class Signals {
   private:
     sigset_t before_{};
     struct sigaction child_before_ {};
-    UniqueFd fd_;
+    ipc::UniqueFd fd_;
 };
 
 int exit_status_of(int status) {

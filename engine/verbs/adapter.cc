@@ -209,12 +209,8 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
         if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
         return;
     }
-    for (Qp* qp : members) {
-        // Not back to the QP that sent it (IBA 10.5.2.1: a CA need not loop a packet to its own sender's
-        // queue pair).
-        if (qp->number() == packet.deth.source_qp) continue;
-        deliver_to(*qp, packet);
-    }
+    // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13).
+    for (Qp* qp : members) deliver_to(*qp, packet);
 }
 
 void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {

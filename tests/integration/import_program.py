@@ -1,4 +1,4 @@
-"""Run by import_test.py where the devices are to be seen: one process opens a device and registers memory; another, which
+"""Run by pyverbs_test.py where the devices are to be seen: one process opens a device and registers memory; another, which
 inherits the device's descriptor, imports device, PD and MR and writes into the first one's memory by its own queue pair."""
 
 import os

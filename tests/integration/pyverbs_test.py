@@ -1,13 +1,17 @@
 #!/usr/bin/python3
-"""Debian's pyverbs over the engine: see pyverbs_program.py."""
+"""A program over Debian's pyverbs and the engine: pyverbs_program.py, or the one of this directory that is named.
+
+  pyverbs_test.py [PROGRAM]
+"""
 
 import pathlib
 import subprocess
+import sys
 
 import uibtest
 from uibtest import Engine, expect, say, skip
 
-PROGRAM = pathlib.Path(__file__).with_name("pyverbs_program.py")
+PROGRAM = pathlib.Path(__file__).with_name(sys.argv[1] if len(sys.argv) > 1 else "pyverbs_program.py")
 
 
 def test():
@@ -16,7 +20,7 @@ def test():
     with Engine() as engine:
         result = engine.run(["/usr/bin/python3", PROGRAM], 60)
         say(result.text)
-        expect(result.ok, f"pyverbs program ended with {result.status}")
+        expect(result.ok, f"{PROGRAM.name} ended with {result.status}")
         engine.expect_no_objects()
         engine.stop()
 

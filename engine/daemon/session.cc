@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <fstream>
 
 #include "engine/daemon/engine.h"
@@ -118,7 +119,15 @@ bool Session::handle(Message& message) {
     if (operation == ipc::Operation::kHello ? greeted_ : !greeted_)
         return protocol_error(greeted_ ? "a second hello" : "a request before hello");
     malformed_ = false;
-    const int status = dispatch(operation, message, reply);
+    int status = 0;
+    try {
+        status = dispatch(operation, message, reply);
+    } catch (const std::exception& error) {
+        // No memory, or a table of the engine is full: this request fails, the engine lives on.
+        spdlog::error("client {} ({}): {}: {}", credentials_.pid, command_, operation_name(operation),
+                      error.what());
+        status = ENOMEM;
+    }
     if (malformed_)
         return protocol_error(std::string("wrong size of a request ") + operation_name(operation));
     if (status != 0) log_refusal(operation, status);

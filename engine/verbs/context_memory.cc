@@ -124,6 +124,7 @@ int Context::reg_mr(Client& client, const ipc::RegMrRequest& request, int file, 
     memory::RegionInit init;
     if (const int error = make_region(client, request, file, init); error != 0) return error;
     auto object = std::make_unique<RegionObject>();
+    object->region = adapter_.keys().add_region(std::move(init));
     object->owner = &client;
     object->pd = pds_.get(request.pd);
     object->definition = request;
@@ -132,7 +133,6 @@ int Context::reg_mr(Client& client, const ipc::RegMrRequest& request, int file, 
         ++object->device_memory->uses;
     }
     ++object->pd->uses;
-    object->region = adapter_.keys().add_region(std::move(init));
     reply.lkey = reply.rkey = object->region->key();
     reply.handle = regions_.add(std::move(object));
     return 0;

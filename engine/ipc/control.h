@@ -25,7 +25,7 @@
 namespace uib::ipc {
 
 inline constexpr std::uint32_t kProtocolMagic = 0x5549424D;  // "UIBM"
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 inline constexpr std::uint32_t kMaxMessageBytes = 4096;
 inline constexpr std::uint32_t kMaxMessageFds = 8;
 inline constexpr std::uint32_t kDeviceNameMax = 64;
@@ -67,6 +67,11 @@ enum class Operation : std::uint16_t {
     kAttachMulticast,
     kDetachMulticast,
     kAllocStaging,
+    kOpenXrcd,
+    kCloseXrcd,
+    kOpenQp,
+    kCreateFlow,
+    kDestroyFlow,
     kOperationEnd,
 };
 
@@ -381,12 +386,30 @@ struct QueueLocation {
     std::uint32_t max_sge;
     std::uint32_t max_inline;  ///< send queues
 };
+// XRC domains.
+
+/// Descriptor with the request, if `has_file`: [0] the file whose inode names the domain among all processes
+/// of the engine's devices (ibv_open_xrcd); without, the domain is the session's own. Flags as open(2):
+/// O_CREAT makes the domain unless there is one, O_CREAT | O_EXCL fails with EEXIST if there is one, none
+/// fails with ENOENT if there is none. Reply HandleBody. kCloseXrcd takes HandleBody; EBUSY while SRQs or
+/// target QPs of this context use it. The domain goes with its last holder, and its target QPs with it.
+struct OpenXrcdRequest {
+    std::uint32_t flags;
+    std::uint32_t has_file;
+};
+
+enum class SrqKind : std::uint32_t { kBasic = 0, kXrc = 1 };
+
 struct CreateSrqRequest {
     std::uint64_t user_handle;
     std::uint32_t pd;
     std::uint32_t max_wr;
     std::uint32_t max_sge;
     std::uint32_t limit;
+    std::uint32_t kind;  ///< SrqKind
+    std::uint32_t xrcd;  ///< kXrc: handle + 1 of the domain
+    std::uint32_t cq;    ///< kXrc: handle + 1 of the CQ for its receives
+    std::uint32_t reserved;
 };
 struct SrqReply {
     std::uint32_t handle;
@@ -411,8 +434,11 @@ struct QuerySrqReply {
 enum class Service : std::uint32_t {
     kRc = 2,
     kUc = 3,
-    kUd = 4
-};  // as ibv_qp_type; others follow with their issues
+    kUd = 4,
+    kRawPacket = 8,
+    kXrcSend = 9,
+    kXrcReceive = 10,
+};  // as ibv_qp_type; reliable datagrams follow with their issue
 
 struct CreateQpRequest {
     std::uint64_t user_handle;
@@ -428,6 +454,15 @@ struct CreateQpRequest {
     std::uint32_t max_recv_sge;
     std::uint32_t max_inline;
     std::uint32_t create_flags;
+    std::uint32_t xrcd;  ///< kXrcReceive: handle + 1 of the domain (and no PD, CQs, SRQ)
+    std::uint32_t reserved;
+};
+/// kOpenQp: a target QP of the domain, by number (ibv_open_qp). Reply QpReply without queues; the QP lives
+/// until it is destroyed by every holder or its domain goes.
+struct OpenQpRequest {
+    std::uint64_t user_handle;
+    std::uint32_t xrcd;  ///< handle of the domain
+    std::uint32_t qp_number;
 };
 struct QpReply {
     std::uint32_t handle;

@@ -48,8 +48,9 @@ enum class WorkOpcode : std::uint8_t {
     kFetchAdd = 7,
     kBindWindow = 8,
     kLocalInvalidate = 9,
+    kAtomicWrite = 10,  ///< 8 bytes, inline or one scatter entry
 };
-inline constexpr std::uint8_t kWorkOpcodeCount = 10;
+inline constexpr std::uint8_t kWorkOpcodeCount = 11;
 
 /// Bits of SendWqe::flags.
 enum WorkFlags : std::uint8_t {
@@ -105,7 +106,7 @@ struct SendWqe {
     std::uint64_t compare_add;     ///< atomics: compare (CAS) or add (FAA); kBindWindow: length of the window
     std::uint64_t
         swap;  ///< CAS: swap; kBindWindow: low half L_Key of the region, high half access flags (AccessFlags)
-    std::uint32_t remote_qpn;     ///< UD
+    std::uint32_t remote_qpn;     ///< UD: destination QP; XRC: number of the SRQ at the responder
     std::uint32_t remote_qkey;    ///< UD
     std::uint32_t window_handle;  ///< kBindWindow: the window's handle
     /// kWorkStaged: where the payload starts in the staging pool, in units of kStagingUnit.

@@ -12,6 +12,16 @@
 namespace uib::transport {
 
 class QueuePair;
+class ReceiveQueue;
+
+/// An XRC shared receive queue as a target QP finds it: its PD holds for the message's access checks, its CQ
+/// gets the completion (9.7.9.2).
+struct XrcReceiveQueue {
+    ReceiveQueue* queue = nullptr;
+    memory::PdId pd = 0;
+    std::uint32_t client = 0;  ///< the session that polls its CQ (QpConfig::client)
+    std::uint32_t number = 0;
+};
 
 /// The send queue of one QP. Requests stay in the client's ring until they complete and may be fetched again
 /// (for a retransmission); each fetch checks afresh, and the machine compares with what it knows (length,
@@ -55,6 +65,14 @@ class Host {
     virtual bool complete_receive(QueuePair& qp, const Completion& completion) = 0;
 
     virtual void raise(QueuePair& qp, QpEvent event) = 0;
+
+    /// The XRC SRQ with `number`; nullptr if there is none or it belongs to another domain than `domain`.
+    /// What it returns is valid until the end of the call that asked; keep the number.
+    virtual const XrcReceiveQueue* xrc_receive_queue(std::uint32_t number, std::uint32_t domain) {
+        static_cast<void>(number);
+        static_cast<void>(domain);
+        return nullptr;
+    }
 
     /// Carries out a bind work request: window_handle names a window of the QP's context. The status is
     /// kSuccess or kWindowBind.

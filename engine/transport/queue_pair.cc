@@ -14,6 +14,10 @@ std::unique_ptr<QueuePair> QueuePair::make(const QpConfig& config, Host& host) {
             return std::make_unique<UcQueuePair>(config, host);
         case Service::kUd:
             return std::make_unique<UdQueuePair>(config, host);
+        case Service::kXrcInitiator:
+        case Service::kXrcTarget:
+        case Service::kRaw:
+            break;
     }
     return nullptr;
 }

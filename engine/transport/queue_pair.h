@@ -30,6 +30,7 @@ struct QpConfig {
     memory::PdId pd = 0;
     std::uint32_t client = 0;       ///< the session that polls its completions (RegionInit::placing_client)
     std::uint32_t max_send_wr = 0;  ///< depth of the send ring
+    std::uint32_t xrc_domain = 0;   ///< kXrcTarget: the domain whose SRQs it serves
     SendQueue* send_queue = nullptr;
     ReceiveQueue* receive_queue = nullptr;  ///< may be nullptr (no receives)
     void* owner = nullptr;                  ///< the verbs object, for the host
@@ -90,6 +91,9 @@ class QueuePair {
     [[nodiscard]] virtual std::uint32_t receive_psn() const = 0;
     /// Requests of the send queue that have completed (free-running): the ring's slots below it are free.
     [[nodiscard]] virtual std::uint32_t send_consumed() const = 0;
+    /// State of path migration, and how often the alternate path has taken the primary's place.
+    [[nodiscard]] virtual MigrationState migration() const { return MigrationState::kMigrated; }
+    [[nodiscard]] virtual std::uint32_t migrations() const { return 0; }
 
     [[nodiscard]] const QpConfig& config() const { return config_; }
     [[nodiscard]] QpState state() const { return state_; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "engine/ipc/ring.h"
@@ -19,7 +20,10 @@ inline constexpr Time kNever = ~Time{0};
 inline constexpr std::uint32_t kMaxSge = 32;
 inline constexpr std::uint32_t kMaxMessageBytes = 1U << 31;
 
-enum class Service : std::uint8_t { kRc, kUc, kUd };
+enum class Service : std::uint8_t { kRc, kUc, kUd, kXrcInitiator, kXrcTarget, kRaw };
+
+/// Automatic path migration (IBA 17.2.8); values of ibv_mig_state.
+enum class MigrationState : std::uint8_t { kMigrated = 0, kRearm = 1, kArmed = 2 };
 
 /// States of a queue pair (IBA 10.3.1); values of ibv_qp_state.
 enum class QpState : std::uint8_t {
@@ -47,6 +51,7 @@ enum class Status : std::uint8_t {
     kRemoteOperation = 11,
     kRetryExceeded = 12,
     kRnrRetryExceeded = 13,
+    kRemoteInvalidRdRequest = 15,
 };
 
 /// Affiliated asynchronous events; values of ibv_event_type.
@@ -56,6 +61,8 @@ enum class QpEvent : std::uint32_t {
     kAccessError = 3,
     kCommunicationEstablished = 4,
     kSendQueueDrained = 5,
+    kPathMigrated = 6,
+    kPathMigrationFailed = 7,
     kLastWqeReached = 16,
 };
 
@@ -79,6 +86,7 @@ struct SendRequest {
     std::uint32_t remote_qpn = 0;
     std::uint32_t remote_qkey = 0;
     std::uint32_t window_handle = 0;
+    std::uint32_t xrc_srq = 0;  ///< XRC: number of the SRQ at the responder
     ipc::AddressVector address_vector{};
     std::uint32_t sge_count = 0;
     std::array<ipc::ScatterGatherEntry, kMaxSge> sge;
@@ -108,6 +116,7 @@ struct Completion {
     std::uint32_t immediate = 0;
     std::uint32_t source_qp = 0;
     std::uint32_t wqe_index = 0;
+    std::uint32_t xrc_srq = 0;  ///< receive by XRC: the SRQ whose CQ gets it; else 0
     std::uint16_t slid = 0;
     std::uint8_t sl = 0;
     std::uint8_t dlid_path_bits = 0;
@@ -119,6 +128,7 @@ struct Path {
     net::Lid dlid = 0;
     net::Lid slid = 0;
     std::uint8_t sl = 0;
+    std::uint8_t static_rate = 0;  ///< ibv_rate; 0: as fast as the port (9.11)
     bool global = false;
     net::Grh grh;
 };
@@ -139,6 +149,12 @@ struct QpParameters {
     std::uint8_t min_rnr_timer = 0;
     std::uint8_t max_rd_atomic = 0;
     std::uint8_t max_dest_rd_atomic = 0;
+    Path alternate;  ///< valid if alternate_loaded
+    std::uint16_t alternate_pkey = 0xFFFF;
+    std::uint8_t alternate_timeout = 0;
+    bool alternate_loaded = false;
+    /// The state that this transition asks for, if set; else the machine's state stays.
+    std::optional<MigrationState> migration;
 };
 
 }  // namespace uib::transport

@@ -160,6 +160,10 @@ bool service_of(std::uint32_t value, transport::Service& service) {
         case ipc::Service::kUd:
             service = transport::Service::kUd;
             return true;
+        case ipc::Service::kRawPacket:
+        case ipc::Service::kXrcSend:
+        case ipc::Service::kXrcReceive:
+            break;
     }
     return false;
 }

@@ -32,6 +32,7 @@ enum class Operation : std::uint8_t {
     kResync = 0x15,
     kSendLastInvalidate = 0x16,
     kSendOnlyInvalidate = 0x17,
+    kAtomicWrite = 0x1D,  ///< IBA 1.7: RETH and 8 bytes of payload; answered by an empty READ response (Only)
 };
 
 constexpr std::uint8_t opcode(Service service, Operation operation) {

@@ -41,9 +41,13 @@ struct Grh {  // 8.3
 
 struct Bth {  // 9.2
     std::uint8_t opcode = 0;
+    std::uint8_t pad =
+        0;  ///< PadCnt: bytes behind the payload that fill its last word (payload excludes them)
     bool solicited = false;
     bool mig_req = true;
     bool ack_req = false;
+    bool fecn = false;
+    bool becn = false;
     std::uint16_t pkey = 0xFFFF;
     std::uint32_t dest_qp = 0;
     std::uint32_t psn = 0;
@@ -73,10 +77,20 @@ struct Aeth {  // 9.3.6
     std::uint32_t msn = 0;
 };
 
+/// What a packet is behind its link header (7.7.5, LNH), or an Ethernet frame.
+enum class PacketKind : std::uint8_t {
+    kTransport,     ///< BTH follows, behind a GRH if has_grh
+    kRawEthertype,  ///< raw datagram (9.8.4): RWH with `ethertype`, then the payload
+    kRawIpv6,       ///< raw datagram: an IPv6 packet of another transport; the payload starts with its header
+    kEthernet,      ///< a whole Ethernet frame without FCS, between ports whose link layer is Ethernet
+};
+
 struct Packet {
     Lrh lrh;
     Bth bth;
+    PacketKind kind = PacketKind::kTransport;
     bool has_grh = false;
+    std::uint16_t ethertype = 0;  ///< kRawEthertype
     Aeth aeth;
     Deth deth;
     union {  // no request carries more than one of these
@@ -86,6 +100,7 @@ struct Packet {
     std::uint64_t atomic_original = 0;  ///< AtomicAckETH
     std::uint32_t immediate = 0;        ///< ImmDt, the client's bytes
     std::uint32_t invalidate_key = 0;   ///< IETH
+    std::uint32_t xrc_srq = 0;          ///< XRCETH: number of the responder's XRC shared receive queue
     std::span<const std::byte> payload;
     Grh grh;
 };

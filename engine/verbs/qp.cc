@@ -27,6 +27,12 @@ constexpr ibv_qp_type qp_type(transport::Service service) {
             return IBV_QPT_UC;
         case transport::Service::kUd:
             break;
+        case transport::Service::kXrcInitiator:
+            return IBV_QPT_XRC_SEND;
+        case transport::Service::kXrcTarget:
+            return IBV_QPT_XRC_RECV;
+        case transport::Service::kRaw:
+            return IBV_QPT_RAW_PACKET;
     }
     return IBV_QPT_UD;
 }

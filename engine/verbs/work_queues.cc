@@ -15,6 +15,9 @@ constexpr std::uint32_t payload_offset(transport::Service service) {
 
 bool opcode_allowed(transport::Service service, ipc::WorkOpcode opcode) {
     using ipc::WorkOpcode;
+    using transport::Service;
+    if (service == Service::kXrcTarget) return false;
+    if (service == Service::kRaw) return opcode == WorkOpcode::kSend;
     switch (opcode) {
         case WorkOpcode::kSend:
         case WorkOpcode::kSendWithImmediate:
@@ -23,12 +26,13 @@ bool opcode_allowed(transport::Service service, ipc::WorkOpcode opcode) {
         case WorkOpcode::kRdmaWriteWithImmediate:
         case WorkOpcode::kBindWindow:
         case WorkOpcode::kLocalInvalidate:
-            return service != transport::Service::kUd;
+            return service != Service::kUd;
         case WorkOpcode::kSendWithInvalidate:
         case WorkOpcode::kRdmaRead:
         case WorkOpcode::kCompareSwap:
         case WorkOpcode::kFetchAdd:
-            return service == transport::Service::kRc;
+        case WorkOpcode::kAtomicWrite:
+            return service == Service::kRc || service == Service::kXrcInitiator;
     }
     return false;
 }

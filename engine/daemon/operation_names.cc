@@ -13,7 +13,8 @@ constexpr std::array kNames = {
     "alloc_mw",        "dealloc_mw",   "alloc_dm",     "free_dm",       "import_dm",      "create_channel",
     "destroy_channel", "create_cq",    "resize_cq",    "modify_cq",     "destroy_cq",     "create_srq",
     "modify_srq",      "query_srq",    "destroy_srq",  "create_qp",     "modify_qp",      "query_qp",
-    "destroy_qp",      "attach_mcast", "detach_mcast", "alloc_staging",
+    "destroy_qp",      "attach_mcast", "detach_mcast", "alloc_staging", "open_xrcd",      "close_xrcd",
+    "open_qp",         "create_flow",  "destroy_flow",
 };
 static_assert(kNames.size() + 1 == static_cast<std::size_t>(ipc::Operation::kOperationEnd));
 

@@ -1,0 +1,75 @@
+#include "net/port/dpdk/device_arguments.h"
+
+#include <bit>
+#include <stdexcept>
+
+namespace uib::net::dpdk {
+
+namespace {
+
+constexpr std::uint32_t kHeadroom = 128;       // RTE_PKTMBUF_HEADROOM of Debian's build
+constexpr std::uint32_t kEthernetHeader = 18;  // with a VLAN tag
+constexpr std::uint32_t kPacketHeader = 96;    // struct tpacket2_hdr and the address behind it, rounded up
+constexpr std::uint32_t kBlock = 32768;        // of a packet ring
+constexpr std::uint32_t kRingFrames = 512;     // the fastest on veth (dpdk.md, section 1)
+constexpr std::uint32_t kRingBytes = 16384;    // memif buffer
+constexpr std::uint32_t kXdpRoom = 3648;       // af_xdp: buffer, headroom and frame must fit a page
+constexpr std::uint32_t kXdpFrame = 3400;
+
+// The driver lays frames end to end through the ring, so they must fill its blocks exactly.
+std::string packet_ring(const std::string& interface, std::uint32_t frame, DeviceArguments& out) {
+    const std::uint32_t size = std::bit_ceil(frame + kPacketHeader);
+    if (size > kBlock)
+        throw std::invalid_argument("driver af_packet carries frames of at most " +
+                                    std::to_string(kBlock - kPacketHeader) + " bytes; set a smaller mtu");
+    out.room = size + kHeadroom;
+    return "iface=" + interface + ",blocksz=" + std::to_string(kBlock) + ",framesz=" + std::to_string(size) +
+           ",framecnt=" + std::to_string(kRingFrames);
+}
+
+}  // namespace
+
+DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu) {
+    DeviceArguments out;
+    const std::uint32_t frame = mtu + kEthernetHeader;
+    const std::string& where = options.interface;
+    std::string keys;
+    out.room = frame + kHeadroom;
+    if (options.driver == "af_packet") {
+        out.host_interface = true;
+        keys = packet_ring(where, frame, out);
+    } else if (options.driver == "af_xdp") {
+        if (frame > kXdpFrame)
+            throw std::invalid_argument("driver af_xdp carries frames of at most " +
+                                        std::to_string(kXdpFrame) + " bytes; set mtu to " +
+                                        std::to_string(kXdpFrame - kEthernetHeader) +
+                                        " or less, or use af_packet");
+        out.host_interface = true;
+        out.room = kXdpRoom;
+        keys = "iface=" + where;
+    } else if (options.driver == "tap") {
+        keys = "iface=" + where;
+    } else if (options.driver == "memif") {
+        keys = std::string("role=") + (options.server ? "server" : "client") + ",id=0,socket=" + where +
+               ",socket-abstract=no,rsize=10,bsize=" + std::to_string(kRingBytes);
+    } else if (options.driver == "vhost") {
+        keys = "iface=" + where + (options.server ? "" : ",client=1");
+    } else if (options.driver == "virtio_user") {
+        keys = "path=" + where + ",queue_size=1024";
+    } else if (options.driver == "pci") {
+        out.pci = true;
+        out.device = where;
+        out.arguments = where;
+    } else {
+        throw std::invalid_argument("unknown driver '" + options.driver +
+                                    "'; one of af_packet, af_xdp, tap, memif, vhost, virtio_user, pci");
+    }
+    if (!out.pci) {
+        out.device = "net_" + options.driver + std::to_string(number);
+        out.arguments = out.device + "," + keys;
+    }
+    if (!options.extra.empty()) out.arguments += "," + options.extra;
+    return out;
+}
+
+}  // namespace uib::net::dpdk

@@ -1,0 +1,24 @@
+// What a port line says, as the device argument string of a DPDK driver and the buffer sizes that go with it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "net/port/frame_port.h"
+
+namespace uib::net::dpdk {
+
+struct DeviceArguments {
+    std::string device;      ///< name of the device, e.g. net_af_packet3
+    std::string arguments;   ///< "device,key=value,..."
+    std::uint32_t room = 0;  ///< data room of a buffer, headroom included
+    bool pci = false;
+    bool host_interface = false;  ///< the kernel has the interface, too
+};
+
+/// `number` makes the device's name unique, `mtu` is what its frames may carry behind 14 bytes of Ethernet
+/// header. Throws std::invalid_argument for an unknown driver and for a frame size that the driver cannot
+/// carry.
+DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu);
+
+}  // namespace uib::net::dpdk

@@ -1,0 +1,209 @@
+#include "net/port/dpdk/dpdk_port.h"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "net/port/dpdk/eal.h"
+
+namespace uib::net::dpdk {
+
+namespace {
+
+constexpr std::uint32_t kBuffers = 4095;  // rings both ways, a burst, the queue, and what a turn holds
+constexpr std::uint32_t kCachedBuffers = 128;
+constexpr std::uint16_t kRxDescriptors = 1024;
+constexpr std::uint16_t kTxDescriptors = 1024;
+constexpr std::uint32_t kHeader = 14;
+constexpr std::uint32_t kVlanHeader = 4;
+constexpr std::uint32_t kDefaultMtu = 4200;  // devices without a host interface: an IB MTU of 4096 fits
+
+[[noreturn]] void fail(const FramePortOptions& options, const std::string& why) {
+    throw std::runtime_error("port " + options.name + " (driver " + options.driver + ", " +
+                             options.interface + "): " + why);
+}
+
+/// What the kernel would say to the driver, said before the driver hides it (a failing device is not an error
+/// of EAL's).
+void check_privilege(const FramePortOptions& options) {
+    const int probe = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (probe < 0)
+        fail(options, "needs CAP_NET_RAW (or a user namespace with a network namespace of its own)");
+    ::close(probe);
+}
+
+std::uint32_t choose_mtu(const FramePortOptions& options, const HostInterface& host) {
+    const std::uint32_t offered = host.valid() ? host.mtu() : kDefaultMtu;
+    if (options.mtu == 0) return offered;
+    if (host.valid() && options.mtu > offered)
+        fail(options, "mtu " + std::to_string(options.mtu) + " is more than the interface has (" +
+                          std::to_string(offered) + "); raise it with: ip link set " + options.interface +
+                          " mtu " + std::to_string(options.mtu));
+    return options.mtu;
+}
+
+std::atomic<unsigned> next_number{0};
+
+}  // namespace
+
+DpdkPort::DpdkPort(const FramePortOptions& options) {
+    const bool on_host = options.driver == "af_packet" || options.driver == "af_xdp";
+    if (on_host) {
+        try {
+            host_ = HostInterface(options.interface);
+        } catch (const std::runtime_error& error) {
+            fail(options, error.what());
+        }
+        if (!host_.up()) fail(options, "the interface is down; ip link set " + options.interface + " up");
+        check_privilege(options);
+    }
+    mtu_ = choose_mtu(options, host_);
+    DeviceArguments arguments;
+    try {
+        arguments = device_arguments(options, next_number++, mtu_);
+    } catch (const std::invalid_argument& error) {
+        fail(options, error.what());
+    }
+    if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options, error);
+    start_device(arguments, options);
+    if (on_host) {
+        try {
+            wake_ = WakeSocket(host_.index(), options.ether_type);
+        } catch (const std::system_error& error) {
+            fail(options, error.what());
+        }
+    }
+    views_.reserve(kBurst);
+    queue_.reserve(kQueue);
+}
+
+void DpdkPort::start_device(const DeviceArguments& arguments, const FramePortOptions& options) {
+    if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||
+        ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0)
+        fail(options,
+             "the driver does not take it (is Debian's package of that driver installed, is the interface "
+             "free?)");
+    pool_ = ::rte_pktmbuf_pool_create(
+        ("uib-" + std::to_string(port_)).c_str(), kBuffers, kCachedBuffers, 0,
+        static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
+    if (pool_ == nullptr) fail(options, std::string("no buffers: ") + ::rte_strerror(rte_errno));
+    rte_eth_conf configuration{};
+    std::uint16_t receive = kRxDescriptors, transmit = kTxDescriptors;
+    int status = ::rte_eth_dev_configure(port_, 1, 1, &configuration);
+    if (status == 0) status = ::rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &transmit);
+    if (status == 0) status = ::rte_eth_rx_queue_setup(port_, 0, receive, SOCKET_ID_ANY, nullptr, pool_);
+    if (status == 0) status = ::rte_eth_tx_queue_setup(port_, 0, transmit, SOCKET_ID_ANY, nullptr);
+    if (status == 0) status = ::rte_eth_dev_start(port_);
+    if (status != 0) fail(options, std::string("the device does not start: ") + ::rte_strerror(-status));
+    started_ = true;
+    rte_ether_addr address{};
+    ::rte_eth_macaddr_get(port_, &address);
+    std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
+    if (host_.valid()) mac_ = host_.mac();
+}
+
+DpdkPort::~DpdkPort() {
+    release();
+    ::rte_pktmbuf_free(writing_);
+    for (rte_mbuf* buffer : queue_) ::rte_pktmbuf_free(buffer);
+    if (started_) {
+        ::rte_eth_dev_stop(port_);
+        ::rte_eth_dev_close(port_);
+    }
+    ::rte_mempool_free(pool_);
+}
+
+bool DpdkPort::link_up() {
+    if (host_.valid()) return host_.up();
+    rte_eth_link link{};
+    return ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+std::span<const std::span<const std::byte>> DpdkPort::receive() {
+    register_thread();
+    views_.clear();
+    const std::uint16_t count = ::rte_eth_rx_burst(port_, 0, burst_.data(), kBurst);
+    for (std::uint16_t i = 0; i < count; ++i) keep(burst_[i]);
+    return views_;
+}
+
+void DpdkPort::keep(rte_mbuf* buffer) {
+    const std::byte* data = rte_pktmbuf_mtod(buffer, const std::byte*);
+    const std::uint32_t bytes = rte_pktmbuf_pkt_len(buffer);
+    const bool whole = buffer->nb_segs == 1 && bytes >= kHeader && bytes <= mtu_ + kHeader + kVlanHeader;
+    const bool own = whole && std::memcmp(data + mac_.size(), mac_.data(), mac_.size()) == 0;
+    if (!whole || own) {
+        ++(own ? counters_.rx_own : counters_.rx_truncated);
+        ::rte_pktmbuf_free(buffer);
+        return;
+    }
+    ++counters_.rx_frames;
+    counters_.rx_bytes += bytes;
+    held_.push_back(buffer);
+    views_.emplace_back(data, bytes);
+}
+
+void DpdkPort::release() {
+    if (held_.empty()) return;
+    ::rte_pktmbuf_free_bulk(held_.data(), static_cast<unsigned>(held_.size()));
+    held_.clear();
+}
+
+std::span<std::byte> DpdkPort::allocate(std::size_t bytes) {
+    if (bytes > mtu_ + kHeader + kVlanHeader) {
+        ++counters_.tx_too_long;
+        return {};
+    }
+    if (writing_ == nullptr) {
+        if (queue_.size() < kQueue) writing_ = ::rte_pktmbuf_alloc(pool_);
+        if (writing_ == nullptr) {
+            ++counters_.tx_no_buffer;
+            return {};
+        }
+    }
+    writing_->data_len = static_cast<std::uint16_t>(bytes);
+    writing_->pkt_len = static_cast<std::uint32_t>(bytes);
+    return {rte_pktmbuf_mtod(writing_, std::byte*), bytes};
+}
+
+void DpdkPort::commit() {
+    if (writing_ == nullptr) return;
+    ++counters_.tx_frames;
+    counters_.tx_bytes += writing_->pkt_len;
+    queue_.push_back(std::exchange(writing_, nullptr));
+}
+
+void DpdkPort::flush() {
+    if (queue_.empty()) return;
+    register_thread();
+    std::size_t sent = 0;
+    while (sent < queue_.size()) {
+        const std::uint16_t taken = ::rte_eth_tx_burst(port_, 0, queue_.data() + sent,
+                                                       static_cast<std::uint16_t>(queue_.size() - sent));
+        if (taken == 0) break;
+        sent += taken;
+    }
+    if (sent < queue_.size()) ++counters_.tx_refused;
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent));
+}
+
+const FramePortCounters& DpdkPort::counters() {
+    rte_eth_stats stats{};
+    if (::rte_eth_stats_get(port_, &stats) == 0) {
+        counters_.rx_missed = stats.imissed + stats.rx_nombuf;
+        counters_.rx_errors = stats.ierrors;
+    }
+    return counters_;
+}
+
+}  // namespace uib::net::dpdk

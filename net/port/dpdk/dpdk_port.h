@@ -1,0 +1,69 @@
+// A frame port over one DPDK ethdev with one queue each way.
+//
+// Owns the ethdev, its buffer pool and, for drivers that share a host interface with the kernel, a watching
+// socket (wake_socket.h) so that an idle lane can sleep. Received buffers are held until release(); what the
+// driver does not take at once stays queued for the next flush(). Not thread-safe, but may be opened by one
+// thread and used by another.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/port/dpdk/device_arguments.h"
+#include "net/port/frame_port.h"
+#include "net/port/host_interface.h"
+#include "net/port/wake_socket.h"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace uib::net::dpdk {
+
+class DpdkPort final : public FramePort {
+  public:
+    /// Makes the device; throws std::runtime_error with a message for the operator.
+    explicit DpdkPort(const FramePortOptions& options);
+    ~DpdkPort() override;
+    DpdkPort(const DpdkPort&) = delete;
+    DpdkPort& operator=(const DpdkPort&) = delete;
+
+    [[nodiscard]] MacAddress mac() const override { return mac_; }
+    [[nodiscard]] std::uint32_t mtu() const override { return mtu_; }
+    [[nodiscard]] bool link_up() override;
+    std::span<const std::span<const std::byte>> receive() override;
+    void release() override;
+    std::span<std::byte> allocate(std::size_t bytes) override;
+    void commit() override;
+    void flush() override;
+    [[nodiscard]] std::uint32_t room() const override {
+        return static_cast<std::uint32_t>(kQueue - queue_.size());
+    }
+    [[nodiscard]] int wake_descriptor() const override { return wake_.descriptor(); }
+    void watch(bool asleep) override { wake_.watch(asleep); }
+    const FramePortCounters& counters() override;
+
+  private:
+    static constexpr std::size_t kBurst = 64;   ///< frames taken at once
+    static constexpr std::size_t kQueue = 256;  ///< frames waiting to be sent
+
+    void start_device(const DeviceArguments& arguments, const FramePortOptions& options);
+    void keep(rte_mbuf* buffer);
+
+    std::uint16_t port_ = 0;
+    bool started_ = false;
+    HostInterface host_;
+    MacAddress mac_{};
+    std::uint32_t mtu_ = 1500;
+    rte_mempool* pool_ = nullptr;  ///< freed by the destructor
+    WakeSocket wake_;
+    std::array<rte_mbuf*, kBurst> burst_{};
+    std::vector<std::span<const std::byte>> views_;  ///< of this receive()
+    std::vector<rte_mbuf*> held_;                    ///< until release()
+    std::vector<rte_mbuf*> queue_;
+    rte_mbuf* writing_ = nullptr;
+    FramePortCounters counters_;
+};
+
+}  // namespace uib::net::dpdk

@@ -1,0 +1,81 @@
+// A port that carries Ethernet frames in bursts: what the encapsulations (net/encap) stand on.
+//
+// Drivers implement it: DPDK's (net/port/dpdk, a module that is loaded when a port asks for it, so that an
+// engine without such ports pays nothing for EAL), and a pair of ends in memory for tests (memory_port.h).
+// One thread, the lane, calls it; nothing blocks for longer than the driver's own system call.
+//
+//   receive()  takes what has arrived; the views stay valid until release(), which the lane calls when its
+//   turn ends allocate() room for one frame to be written in place, or nothing while the driver's buffers are
+//   all in use commit()   queues the frame just written; flush() hands the queue to the driver, in batches
+//
+// Frames are without FCS. What a driver loses, cuts or refuses is counted here, by cause.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace uib::net {
+
+using MacAddress = std::array<std::uint8_t, 6>;
+
+struct FramePortCounters {
+    std::uint64_t rx_frames = 0;
+    std::uint64_t rx_bytes = 0;
+    std::uint64_t tx_frames = 0;
+    std::uint64_t tx_bytes = 0;
+    std::uint64_t rx_own = 0;        ///< our own frames, given back by the driver
+    std::uint64_t rx_truncated = 0;  ///< longer than the driver's buffers
+    std::uint64_t rx_missed = 0;     ///< lost by the driver for want of room
+    std::uint64_t rx_errors = 0;
+    std::uint64_t tx_no_buffer = 0;  ///< allocate() had nothing to give
+    std::uint64_t tx_refused = 0;    ///< not taken by the driver
+    std::uint64_t tx_too_long = 0;   ///< beyond the interface's MTU
+};
+
+class FramePort {
+  public:
+    virtual ~FramePort() = default;
+
+    [[nodiscard]] virtual MacAddress mac() const = 0;
+    /// Largest number of bytes behind the Ethernet header (14 bytes) that a frame may have; follows the
+    /// interface.
+    [[nodiscard]] virtual std::uint32_t mtu() const = 0;
+    [[nodiscard]] virtual bool link_up() = 0;
+
+    /// At most one burst. Valid until release().
+    virtual std::span<const std::span<const std::byte>> receive() = 0;
+    virtual void release() = 0;
+
+    /// `bytes` writable bytes for one frame, or an empty span. A second call without commit() drops the
+    /// first.
+    virtual std::span<std::byte> allocate(std::size_t bytes) = 0;
+    virtual void commit() = 0;
+    virtual void flush() = 0;
+    /// Frames that can be allocated now, as a lower bound.
+    [[nodiscard]] virtual std::uint32_t room() const = 0;
+
+    /// A descriptor that becomes readable when a frame arrives while watch(true) holds; -1 if the port has
+    /// none and must be polled. watch() tells that the lane goes to sleep (true) or polls (false).
+    [[nodiscard]] virtual int wake_descriptor() const = 0;
+    virtual void watch(bool asleep) = 0;
+
+    virtual const FramePortCounters& counters() = 0;
+};
+
+/// What a port line of the configuration says of the driver.
+struct FramePortOptions {
+    std::string name;    ///< of the port, for messages
+    std::string driver;  ///< af_packet, af_xdp, tap, memif, vhost, virtio_user, pci
+    std::string
+        interface;      ///< host interface (af_packet, af_xdp, tap), PCI address (pci), socket path (others)
+    std::string extra;  ///< further device arguments, as DPDK writes them ("key=value,...")
+    bool server = false;    ///< memif: the end that makes the socket
+    std::uint32_t mtu = 0;  ///< wanted; 0: what the interface has
+    /// How frames that are ours are told from the rest of the interface's traffic while asleep.
+    std::uint16_t ether_type = 0;  ///< native IB frames; 0: RoCE v2 (UDP 4791 and EtherType 0x8915)
+};
+
+}  // namespace uib::net

@@ -1,0 +1,61 @@
+#include "net/port/dpdk/device_arguments.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace uib::net::dpdk {
+namespace {
+
+FramePortOptions options(const std::string& driver, const std::string& where) {
+    FramePortOptions out;
+    out.name = "p";
+    out.driver = driver;
+    out.interface = where;
+    return out;
+}
+
+/// The number behind `key=` in a device argument string.
+unsigned value(const std::string& arguments, const std::string& key) {
+    const auto at = arguments.find(key + "=");
+    return at == std::string::npos ? 0
+                                   : static_cast<unsigned>(std::stoul(arguments.substr(at + key.size() + 1)));
+}
+
+TEST(DeviceArguments, PacketRingFillsItsBlocksExactlyAndHoldsTheFrame) {
+    for (const unsigned mtu : {576U, 1500U, 4200U, 9000U, 32000U}) {
+        const DeviceArguments got = device_arguments(options("af_packet", "eth0"), 3, mtu);
+        const unsigned block = value(got.arguments, "blocksz"), frame = value(got.arguments, "framesz"),
+                       count = value(got.arguments, "framecnt");
+        EXPECT_EQ(got.arguments.rfind("net_af_packet3,iface=eth0,", 0), 0U);
+        EXPECT_EQ(block % 4096, 0U);
+        EXPECT_EQ(block % frame, 0U) << mtu;
+        EXPECT_GE(frame, mtu + 18 + 48) << "packet header, Ethernet header with tag";
+        EXPECT_EQ(count % (block / frame), 0U) << mtu;
+        EXPECT_GE(got.room, frame + 128U);
+        EXPECT_TRUE(got.host_interface);
+    }
+    EXPECT_THROW(device_arguments(options("af_packet", "lo"), 0, 65536), std::invalid_argument);
+}
+
+TEST(DeviceArguments, XdpRefusesWhatItWouldLose) {
+    EXPECT_NO_THROW(device_arguments(options("af_xdp", "eth0"), 0, 2200));
+    EXPECT_THROW(device_arguments(options("af_xdp", "eth0"), 0, 4200), std::invalid_argument);
+}
+
+TEST(DeviceArguments, OtherDrivers) {
+    FramePortOptions memif = options("memif", "/run/m.sock");
+    EXPECT_NE(device_arguments(memif, 1, 4200).arguments.find("role=client,id=0,socket=/run/m.sock"),
+              std::string::npos);
+    memif.server = true;
+    EXPECT_NE(device_arguments(memif, 1, 4200).arguments.find("role=server"), std::string::npos);
+    EXPECT_EQ(device_arguments(options("pci", "0000:01:00.0"), 1, 1500).arguments, "0000:01:00.0");
+    EXPECT_TRUE(device_arguments(options("pci", "0000:01:00.0"), 1, 1500).pci);
+    FramePortOptions extra = options("tap", "t0");
+    extra.extra = "mac=fixed";
+    EXPECT_EQ(device_arguments(extra, 2, 1500).arguments, "net_tap2,iface=t0,mac=fixed");
+    EXPECT_THROW(device_arguments(options("af_paket", "eth0"), 0, 1500), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace uib::net::dpdk

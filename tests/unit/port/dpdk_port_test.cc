@@ -1,0 +1,186 @@
+// The DPDK port on a veth pair in a network namespace of the test's own.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "net/port/port_module.h"
+#include "tests/unit/port/private_network.h"
+
+namespace uib::net {
+namespace {
+
+constexpr std::uint16_t kType = 0x88B5;
+constexpr std::size_t kHeader = 14;
+
+FramePortOptions on(const std::string& interface, const std::string& driver = "af_packet") {
+    FramePortOptions options;
+    options.name = "test";
+    options.driver = driver;
+    options.interface = interface;
+    options.ether_type = kType;
+    return options;
+}
+
+class DpdkPort : public ::testing::Test {
+  protected:
+    static constexpr unsigned kMtu = 9000;
+    void SetUp() override {
+        if (const std::string why = uib::testing::enter_private_network(kMtu); !why.empty())
+            GTEST_SKIP() << why;
+    }
+
+    static void send(FramePort& from, const MacAddress& to, std::size_t payload, unsigned seed) {
+        const std::span<std::byte> frame = from.allocate(kHeader + payload);
+        ASSERT_EQ(frame.size(), kHeader + payload);
+        const MacAddress mac = from.mac();
+        std::memcpy(frame.data(), to.data(), to.size());
+        std::memcpy(frame.data() + 6, mac.data(), mac.size());
+        frame[12] = std::byte{kType >> 8};
+        frame[13] = std::byte{kType & 0xFF};
+        for (std::size_t i = 0; i < payload; ++i)
+            frame[kHeader + i] = static_cast<std::byte>(seed + i * 7 + (i >> 8));
+        from.commit();
+    }
+
+    /// Waits for frames of ours until `count` have come, and checks their bytes: payload sizes, seeds from 0
+    /// on.
+    static std::size_t collect(FramePort& at, const std::vector<std::size_t>& payloads) {
+        std::size_t good = 0;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        while (good < payloads.size() && std::chrono::steady_clock::now() < end) {
+            for (const auto& frame : at.receive()) {
+                if (frame[12] != std::byte{kType >> 8} || frame[13] != std::byte{kType & 0xFF}) continue;
+                EXPECT_EQ(frame.size(), kHeader + payloads[good]);
+                for (std::size_t i = 0; i + kHeader < frame.size(); ++i) {
+                    if (frame[kHeader + i] != static_cast<std::byte>(good + i * 7 + (i >> 8))) {
+                        ADD_FAILURE() << "frame " << good << " byte " << i;
+                        return good;
+                    }
+                }
+                ++good;
+            }
+            at.release();
+        }
+        return good;
+    }
+};
+
+TEST_F(DpdkPort, CarriesFramesOfEverySizeBothWaysUnharmed) {
+    const auto a = open_frame_port(on("va"));
+    const auto b = open_frame_port(on("vb"));
+    EXPECT_EQ(a->mtu(), kMtu);
+    EXPECT_NE(a->mac(), b->mac());
+    std::vector<std::size_t> payloads;
+    for (std::size_t i = 0; i < 200; ++i) payloads.push_back(46 + i * 44);
+    payloads.push_back(kMtu);
+    for (std::size_t i = 0; i < payloads.size(); ++i) {
+        send(*a, b->mac(), payloads[i], static_cast<unsigned>(i));
+        send(*b, a->mac(), payloads[i], static_cast<unsigned>(i));
+        a->flush();
+        b->flush();
+    }
+    EXPECT_EQ(collect(*b, payloads), payloads.size());
+    EXPECT_EQ(collect(*a, payloads), payloads.size());
+    EXPECT_EQ(a->counters().tx_frames, payloads.size());
+    EXPECT_GE(b->counters().rx_frames, payloads.size());
+    // The kernel shows a packet ring the host's own outgoing frames.
+    EXPECT_EQ(a->counters().rx_truncated, 0U);
+}
+
+TEST_F(DpdkPort, TooLongAFrameIsRefusedAndCounted) {
+    const auto a = open_frame_port(on("va"));
+    EXPECT_TRUE(a->allocate(kHeader + kMtu + 5).empty());
+    EXPECT_EQ(a->counters().tx_too_long, 1U);
+    EXPECT_EQ(a->counters().tx_frames, 0U);
+}
+
+TEST_F(DpdkPort, RefusesMoreFramesThanItsQueueHoldsUntilFlushed) {
+    const auto a = open_frame_port(on("va"));
+    const std::uint32_t room = a->room();
+    ASSERT_GT(room, 0U);
+    for (std::uint32_t i = 0; i < room; ++i) send(*a, a->mac(), 60, 0);
+    EXPECT_EQ(a->room(), 0U);
+    EXPECT_TRUE(a->allocate(60).empty());
+    EXPECT_EQ(a->counters().tx_no_buffer, 1U);
+    a->flush();
+    EXPECT_EQ(a->room(), room);
+}
+
+TEST_F(DpdkPort, WakesASleeperForItsOwnFramesOnly) {
+    const auto a = open_frame_port(on("va"));
+    const auto b = open_frame_port(on("vb"));
+    pollfd watched{b->wake_descriptor(), POLLIN, 0};
+    ASSERT_GE(watched.fd, 0);
+    send(*a, b->mac(), 100, 0);
+    a->flush();
+    EXPECT_EQ(collect(*b, {100}), 1U);
+    EXPECT_EQ(::poll(&watched, 1, 0), 0) << "awake: nothing is copied to the watching socket";
+    b->watch(true);
+    ASSERT_TRUE(uib::testing::shell("ip addr add 10.9.9.1/24 dev va && ip -6 neigh show >/dev/null"));
+    EXPECT_EQ(::poll(&watched, 1, 0), 0) << "another protocol's frames wake nobody";
+    send(*a, b->mac(), 100, 0);
+    a->flush();
+    EXPECT_EQ(::poll(&watched, 1, 5000), 1);
+    b->watch(false);
+    EXPECT_EQ(::poll(&watched, 1, 0), 0);
+    EXPECT_EQ(collect(*b, {100}), 1U);
+}
+
+/// The kernel tells of a lost carrier with up to a second's delay.
+bool comes_to(FramePort& port, bool up) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (port.link_up() != up && std::chrono::steady_clock::now() < end) {
+    }
+    return port.link_up() == up;
+}
+
+TEST_F(DpdkPort, FollowsTheInterfacesState) {
+    const auto a = open_frame_port(on("va"));
+    EXPECT_TRUE(a->link_up());
+    ASSERT_TRUE(uib::testing::shell("ip link set vb down"));
+    EXPECT_TRUE(comes_to(*a, false));
+    ASSERT_TRUE(uib::testing::shell("ip link set vb up"));
+    EXPECT_TRUE(comes_to(*a, true));
+}
+
+std::string error_of(const FramePortOptions& options) {
+    try {
+        open_frame_port(options);
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+TEST_F(DpdkPort, SaysWhatIsWrong) {
+    EXPECT_NE(error_of(on("vx")).find("no interface 'vx'"), std::string::npos) << error_of(on("vx"));
+    EXPECT_NE(error_of(on("va", "af_paket")).find("unknown driver"), std::string::npos);
+    FramePortOptions large = on("va");
+    large.mtu = kMtu + 1;
+    EXPECT_NE(error_of(large).find("ip link set va mtu 9001"), std::string::npos) << error_of(large);
+    ASSERT_TRUE(uib::testing::shell("ip link set va down"));
+    EXPECT_NE(error_of(on("va")).find("down"), std::string::npos) << error_of(on("va"));
+}
+
+TEST_F(DpdkPort, MemifNeedsNoInterface) {
+    const std::string socket = ::testing::TempDir() + "uib-memif-test.sock";
+    FramePortOptions options = on(socket, "memif");
+    options.server = true;
+    const auto server = open_frame_port(options);
+    options.server = false;
+    const auto client = open_frame_port(options);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!(server->link_up() && client->link_up()) && std::chrono::steady_clock::now() < end) {
+    }
+    ASSERT_TRUE(server->link_up());
+    for (unsigned i = 0; i < 4; ++i) send(*client, server->mac(), 4000, i);
+    client->flush();
+    EXPECT_EQ(collect(*server, {4000, 4000, 4000, 4000}), 4U);
+}
+
+}  // namespace
+}  // namespace uib::net

@@ -35,12 +35,13 @@ inline constexpr std::size_t kDecodeErrorCount = 12;
 /// Name for logs and counters, e.g. "icrc".
 const char* name_of(DecodeError error);
 
-/// Bytes from LRH to VCRC that encode() writes; a multiple of 4, plus 2.
+/// Bytes from LRH to VCRC that encode() writes; a multiple of 4, plus 2. Of an Ethernet frame: its bytes.
 std::size_t encoded_bytes(const Packet& packet);
 
 /// Writes the packet, CRCs included, to `out`, which has room for encoded_bytes(). Returns the bytes written.
 /// Of the BTH, PadCnt is written as bth.pad says (so that tests can send a wrong one); as many pad bytes are
-/// written as the payload needs to fill its last word.
+/// written as the payload needs to fill its last word. A raw packet's payload is filled up likewise, and has
+/// no ICRC; an Ethernet frame is written as it is, without an FCS.
 std::size_t encode(const Packet& packet, std::span<std::byte> out);
 
 struct DecodeChecks {
@@ -48,8 +49,18 @@ struct DecodeChecks {
     bool vcrc = true;
 };
 
-/// Takes a frame apart. On any error `out` holds what was read before it.
+/// Takes a frame from an InfiniBand link apart. On any error `out` holds what was read before it. Of several
+/// errors the first in the order of 7.4 is told: CRCs, link version, length, then GRH, then BTH. The payload
+/// of a raw packet includes the bytes that fill its last word.
 DecodeError decode(std::span<const std::byte> frame, Packet& out, DecodeChecks checks = {});
+
+/// The part that all encapsulations share: BTH, extension headers, payload, pad; neither CRC. Writes
+/// transport_bytes(packet), see length.h, and returns them.
+std::size_t encode_transport(const Packet& packet, std::span<std::byte> out);
+
+/// Its inverse; `bytes` ends in front of the ICRC. Sets the BTH, what the opcode carries, and the payload; of
+/// errors there are kTooShort, kTransportVersion and kPadding.
+DecodeError decode_transport(std::span<const std::byte> bytes, Packet& out);
 
 /// One line for people: opcode, addresses, PSN and what the opcode carries.
 std::string describe(const Packet& packet);

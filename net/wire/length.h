@@ -3,41 +3,46 @@
 
 #include <cstdint>
 
+#include "net/wire/opcode_table.h"
 #include "net/wire/packet.h"
 
 namespace uib::net {
 
-/// Bytes of the extension headers that `opcode` calls for (transport-tables.md, section 1), RC, UC and UD.
+inline constexpr std::uint32_t kLrhBytes = 8;
+inline constexpr std::uint32_t kRwhBytes = 4;
+inline constexpr std::uint32_t kBthBytes = 12;
+inline constexpr std::uint32_t kIcrcBytes = 4;
+inline constexpr std::uint32_t kVcrcBytes = 2;
+
+/// Bytes of the extension headers that `opcode` calls for (transport-tables.md, section 1).
 constexpr std::uint32_t extension_bytes(std::uint8_t code) {
-    const Operation operation = operation_of(code);
-    std::uint32_t bytes = service_of(code) == Service::kUd ? 8 : 0;
-    if (has_immediate(operation) || has_invalidate(operation)) bytes += 4;
-    switch (operation) {
-        case Operation::kWriteFirst:
-        case Operation::kWriteOnly:
-        case Operation::kWriteOnlyImmediate:
-        case Operation::kReadRequest:
-            return bytes + 16;
-        case Operation::kReadResponseFirst:
-        case Operation::kReadResponseLast:
-        case Operation::kReadResponseOnly:
-        case Operation::kAcknowledge:
-            return bytes + 4;
-        case Operation::kAtomicAcknowledge:
-            return bytes + 12;
-        case Operation::kCompareSwap:
-        case Operation::kFetchAdd:
-            return bytes + 28;
-        default:
-            return bytes;
-    }
+    return kOpcodes[code].extension_bytes;
 }
 
-/// LRH to ICRC, padded to whole words; the VCRC is not counted (LRH:PktLen does not count it either).
+/// Bytes filled up to whole words.
+constexpr std::uint32_t padded_bytes(std::size_t bytes) {
+    return static_cast<std::uint32_t>((bytes + 3) / 4 * 4);
+}
+
+/// BTH to the end of the padded payload.
+constexpr std::uint32_t transport_bytes(const Packet& packet) {
+    return kBthBytes + extension_bytes(packet.bth.opcode) + padded_bytes(packet.payload.size());
+}
+
+/// LRH to ICRC (a raw packet has none), padded to whole words; the VCRC is not counted (LRH:PktLen does not
+/// count it either). Of an Ethernet frame: its bytes without the FCS, padded likewise.
 constexpr std::uint32_t packet_bytes(const Packet& packet) {
-    const auto payload = static_cast<std::uint32_t>(packet.payload.size());
-    return 8 + (packet.has_grh ? kGrhBytes : 0) + 12 + extension_bytes(packet.bth.opcode) +
-           (payload + 3) / 4 * 4 + 4;
+    switch (packet.kind) {
+        case PacketKind::kRawEthertype:
+            return kLrhBytes + kRwhBytes + padded_bytes(packet.payload.size());
+        case PacketKind::kRawIpv6:
+            return kLrhBytes + padded_bytes(packet.payload.size());
+        case PacketKind::kEthernet:
+            return padded_bytes(packet.payload.size());
+        case PacketKind::kTransport:
+            break;
+    }
+    return kLrhBytes + (packet.has_grh ? kGrhBytes : 0) + transport_bytes(packet) + kIcrcBytes;
 }
 
 }  // namespace uib::net

@@ -100,7 +100,10 @@ struct Packet {
     std::uint64_t atomic_original = 0;  ///< AtomicAckETH
     std::uint32_t immediate = 0;        ///< ImmDt, the client's bytes
     std::uint32_t invalidate_key = 0;   ///< IETH
-    std::uint32_t xrc_srq = 0;          ///< XRCETH: number of the responder's XRC shared receive queue
+    union {                             // services of their own
+        std::uint32_t xrc_srq = 0;      ///< XRCETH: number of the responder's XRC shared receive queue
+        std::uint32_t ee_context;       ///< RDETH: number of the receiver's EE context
+    };
     std::span<const std::byte> payload;
     Grh grh;
 };

@@ -31,6 +31,11 @@ HostInterface::HostInterface(std::string name)
                                  "' in this network namespace (ip link shows them)");
 }
 
+bool HostInterface::enabled() const {
+    ifreq answer;
+    return ask(name_, SIOCGIFFLAGS, answer) && (answer.ifr_flags & IFF_UP) != 0;
+}
+
 bool HostInterface::up() const {
     ifreq answer;
     return ask(name_, SIOCGIFFLAGS, answer) && (answer.ifr_flags & IFF_UP) != 0 &&

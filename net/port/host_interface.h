@@ -17,7 +17,9 @@ class HostInterface {
     [[nodiscard]] bool valid() const { return !name_.empty(); }
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] int index() const { return index_; }
-    /// Up, and with a carrier. False also when the interface has gone.
+    /// Set up by the administrator (ip link set up), with or without a carrier.
+    [[nodiscard]] bool enabled() const;
+    /// Enabled, and with a carrier. False also when the interface has gone.
     [[nodiscard]] bool up() const;
     /// Bytes behind the Ethernet header; 0 when the interface has gone.
     [[nodiscard]] std::uint32_t mtu() const;

@@ -64,7 +64,8 @@ DpdkPort::DpdkPort(const FramePortOptions& options) {
         } catch (const std::runtime_error& error) {
             fail(options, error.what());
         }
-        if (!host_.up()) fail(options, "the interface is down; ip link set " + options.interface + " up");
+        if (!host_.enabled())
+            fail(options, "the interface is down; ip link set " + options.interface + " up");
         check_privilege(options);
     }
     mtu_ = choose_mtu(options, host_);

@@ -1,5 +1,6 @@
 #include "engine/transport/queue_pair.h"
 
+#include "engine/transport/raw_queue_pair.h"
 #include "engine/transport/rc_queue_pair.h"
 #include "engine/transport/uc_queue_pair.h"
 #include "engine/transport/ud_queue_pair.h"
@@ -16,8 +17,9 @@ std::unique_ptr<QueuePair> QueuePair::make(const QpConfig& config, Host& host) {
             return std::make_unique<UdQueuePair>(config, host);
         case Service::kXrcInitiator:
         case Service::kXrcTarget:
-        case Service::kRaw:
             break;
+        case Service::kRaw:
+            return std::make_unique<RawQueuePair>(config, host);
     }
     return nullptr;
 }

@@ -31,6 +31,8 @@ struct QpConfig {
     std::uint32_t client = 0;       ///< the session that polls its completions (RegionInit::placing_client)
     std::uint32_t max_send_wr = 0;  ///< depth of the send ring
     std::uint32_t xrc_domain = 0;   ///< kXrcTarget: the domain whose SRQs it serves
+    net::PacketKind raw_kind = net::PacketKind::kEthernet;  ///< kRaw: what it sends and takes
+    std::uint16_t raw_ethertype = 0;                        ///< kRaw with kRawEthertype
     SendQueue* send_queue = nullptr;
     ReceiveQueue* receive_queue = nullptr;  ///< may be nullptr (no receives)
     void* owner = nullptr;                  ///< the verbs object, for the host

@@ -1,0 +1,82 @@
+// The host's view of one interface, from the kernel by netlink: its addresses (which become GIDs), and the
+// way to another address (route, then neighbour). Changes arrive by notification.
+//
+// One thread owns it. Queries are short exchanges with the kernel; answers about neighbours are kept until
+// the kernel says that the neighbour or a route changed. When a neighbour is not known yet the kernel is made
+// to ask for it (by an empty datagram to the discard port), and the caller tries again later. A notification
+// socket that overflowed makes everything be read afresh.
+#pragma once
+
+#include <libmnl/libmnl.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/port/frame_port.h"
+#include "net/wire/packet.h"
+
+namespace uib::net {
+
+/// An address of the interface as a GID: IPv6 as it is, IPv4 as ::ffff:a.b.c.d (annex A17).
+struct HostAddress {
+    Gid gid{};
+    std::uint8_t prefix_length = 0;
+    bool operator==(const HostAddress&) const = default;
+};
+
+constexpr bool is_ipv4(const Gid& gid) {
+    for (std::size_t i = 0; i < 10; ++i)
+        if (gid[i] != 0) return false;
+    return gid[10] == 0xFF && gid[11] == 0xFF;
+}
+
+class HostNetwork {
+  public:
+    /// Throws std::runtime_error (no such interface, no netlink).
+    explicit HostNetwork(const std::string& interface);
+
+    /// Usable addresses, in the kernel's order: IPv6 link-local first, then IPv4, then other IPv6. Tentative
+    /// and failed ones are left out.
+    [[nodiscard]] const std::vector<HostAddress>& addresses() const { return addresses_; }
+
+    /// Readable when the kernel has news.
+    [[nodiscard]] int descriptor() const;
+    /// Takes the news in. True when addresses() has changed.
+    bool poll();
+
+    enum class Resolution { kReady, kPending, kUnreachable };
+    /// The MAC to which packets for `to` go: of the neighbour, or of the gateway before it; multicast
+    /// addresses map by rule. kPending: asked for, try again. kUnreachable: no route through this interface.
+    Resolution resolve(const Gid& to, MacAddress& mac);
+
+  private:
+    struct Closer {
+        void operator()(mnl_socket* socket) const { mnl_socket_close(socket); }
+    };
+    using Socket = std::unique_ptr<mnl_socket, Closer>;
+    struct Route {
+        bool through_here = false;
+        Gid next_hop{};
+    };
+
+    static Socket open_socket(unsigned groups);
+    /// Sends a request and hands every answer to `callback`; false on an error answer.
+    bool exchange(nlmsghdr* request, mnl_cb_t callback, void* data);
+    void read_addresses();
+    [[nodiscard]] Route find_route(const Gid& to);
+    bool find_neighbour(const Gid& address, MacAddress& mac);
+    static void solicit(const Gid& address, int index);
+
+    std::string interface_;
+    int index_ = 0;
+    Socket queries_;
+    Socket news_;
+    std::uint32_t sequence_ = 0;
+    std::vector<HostAddress> addresses_;
+    std::map<Gid, MacAddress> known_;  ///< destinations resolved since the last relevant news
+};
+
+}  // namespace uib::net

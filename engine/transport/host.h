@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/memory/key_table.h"
 #include "engine/memory/mover.h"
@@ -13,6 +14,15 @@ namespace uib::transport {
 
 class QueuePair;
 class ReceiveQueue;
+class StaticRate;
+
+/// The port of a QP as its machine sees it. Tables live as long as the QP; their entries may change.
+struct PortView {
+    std::span<const net::Gid> gids;        ///< empty: the path's SGID is used for all
+    std::span<const std::uint16_t> pkeys;  ///< empty: the QP's P_Key is the only one
+    std::uint8_t lmc = 0;                  ///< path bits that a SLID may have
+    StaticRate* static_rate = nullptr;     ///< nullptr: no static rate control
+};
 
 /// An XRC shared receive queue as a target QP finds it: its PD holds for the message's access checks, its CQ
 /// gets the completion (9.7.9.2).
@@ -20,7 +30,7 @@ struct XrcReceiveQueue {
     ReceiveQueue* queue = nullptr;
     memory::PdId pd = 0;
     std::uint32_t client = 0;  ///< the session that polls its CQ (QpConfig::client)
-    std::uint32_t number = 0;
+    std::uint32_t number = 0;  ///< never 0
 };
 
 /// The send queue of one QP. Requests stay in the client's ring until they complete and may be fetched again
@@ -44,6 +54,8 @@ class ReceiveQueue {
     /// Requests posted and not taken, as far as known (for end-to-end credits).
     virtual std::uint32_t available() = 0;
     [[nodiscard]] virtual bool shared() const = 0;
+    /// A shared queue in the error state: nothing can be taken, and whoever tries goes to error (o9-157.2.3).
+    [[nodiscard]] virtual bool failed() const { return false; }
 };
 
 class Host {
@@ -65,6 +77,12 @@ class Host {
     virtual bool complete_receive(QueuePair& qp, const Completion& completion) = 0;
 
     virtual void raise(QueuePair& qp, QpEvent event) = 0;
+
+    /// The QP's port; asked at each transition.
+    virtual PortView port_of(const QueuePair& qp) {
+        static_cast<void>(qp);
+        return {};
+    }
 
     /// The XRC SRQ with `number`; nullptr if there is none or it belongs to another domain than `domain`.
     /// What it returns is valid until the end of the call that asked; keep the number.

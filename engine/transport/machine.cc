@@ -1,8 +1,12 @@
 // Transitions, completions and packet header checks that all services share (IBA 10.3.1, 9.6, 9.9).
 #include "engine/transport/machine.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+
+#include "engine/transport/static_rate.h"
+#include "net/wire/length.h"
 
 namespace uib::transport {
 
@@ -11,6 +15,7 @@ Machine::Machine(const QpConfig& config, Host& host) : QueuePair(config, host), 
 void Machine::apply(QpState to, const QpParameters& parameters, bool drained_event) {
     const QpState from = state_;
     parameters_ = parameters;
+    port_ = host_.port_of(*this);
     mtu_shift_ = static_cast<std::uint32_t>(std::bit_width(parameters.mtu_bytes | 256U)) - 1;
     if (to == QpState::kReset || from == QpState::kReset) {
         // A queue that was reset with the QP counts from 0 and checks against what is consumed.
@@ -18,6 +23,8 @@ void Machine::apply(QpState to, const QpParameters& parameters, bool drained_eve
         consumed_ = config_.send_queue != nullptr ? config_.send_queue->producer() : 0;
         established_ = fatal_raised_ = drain_event_ = last_wqe_event_ = receive_in_error_ = false;
         receive_.forget();
+        migration_.reset();
+        held_until_ = kNever;
         restart();
     }
     if (to == QpState::kRtr && from != QpState::kRtr) start_receiving();
@@ -26,6 +33,8 @@ void Machine::apply(QpState to, const QpParameters& parameters, bool drained_eve
         if (from != QpState::kError) stop();
         enter_error();
     }
+    if (migration_.request(parameters_) == PathMigration::Verdict::kMigrate) migrate();
+    set_rate_limit(parameters_.path.static_rate);
     drain_event_ = to == QpState::kSqd && drained_event;
     state_ = to;
     refresh();
@@ -38,14 +47,38 @@ void Machine::address(net::Packet& packet) const {
     packet.lrh.sl = path.sl;
     packet.has_grh = path.global;
     packet.grh = path.grh;
+    packet.bth.mig_req = migration_.migrated();
     packet.bth.pkey = parameters_.pkey;
     packet.bth.dest_qp = parameters_.dest_qp;
 }
 
-void Machine::transmit(const net::Packet& packet) {
+void Machine::transmit(net::Packet& packet) {
+    packet.bth.pad = static_cast<std::uint8_t>(-packet.payload.size() & 3);
     ++counters_.packets_sent;
     counters_.bytes_sent += packet.payload.size();
     host_.send(packet);
+    if (rate_limit_ != 0)
+        port_.static_rate->sent(packet.lrh.dlid, net::packet_bytes(packet), rate_limit_, host_.now());
+}
+
+void Machine::set_rate_limit(std::uint8_t code) {
+    rate_limit_ = code == 0 || port_.static_rate == nullptr ? 0 : port_.static_rate->limit(code);
+    if (rate_limit_ == 0) held_until_ = kNever;
+}
+
+std::uint32_t Machine::admit_limited(std::uint32_t budget, net::Lid dlid) {
+    const Time free_at = port_.static_rate->free_at(dlid);
+    if (free_at > host_.now()) {
+        held_until_ = free_at;
+        ++counters_.rate_waits;
+        return 0;
+    }
+    held_until_ = kNever;
+    return std::min(budget, 1U);
+}
+
+void Machine::release() {
+    if (held_until_ <= host_.now()) held_until_ = kNever;
 }
 
 void Machine::complete_request(std::uint64_t wr_id, ipc::WorkOpcode opcode, std::uint32_t length,
@@ -111,13 +144,25 @@ bool pkeys_match(std::uint16_t left, std::uint16_t right) {
     return ((left ^ right) & 0x7FFF) == 0 && (left & 0x7FFF) != 0 && ((left | right) & 0x8000) != 0;
 }
 
-// The GID itself, or its port's default prefix in place of the prefix (9.6.1.5).
+// The GID itself, or the default prefix in place of its own (C9-47.1.1).
 bool gids_match(const net::Gid& got, const net::Gid& want) {
     constexpr std::size_t kHalf = 8;
     static constexpr std::uint8_t kLinkLocal[kHalf] = {0xFE, 0x80};
     if (std::memcmp(got.data() + kHalf, want.data() + kHalf, kHalf) != 0) return false;
     return std::memcmp(got.data(), want.data(), kHalf) == 0 ||
            std::memcmp(got.data(), kLinkLocal, kHalf) == 0;
+}
+
+// Reserved (zero), loopback or multicast: neither end of a connection has such a GID (C9-47.1.1).
+bool names_an_end(const net::Gid& gid) {
+    if (gid[0] == 0xFF) return false;
+    static constexpr std::size_t kLast = sizeof(net::Gid) - 1;
+    static constexpr std::uint8_t kZero[kLast] = {};
+    return gid[kLast] > 1 || std::memcmp(gid.data(), kZero, kLast) != 0;
+}
+
+constexpr bool multicast(net::Lid lid) {
+    return lid >= net::kMulticastLidFirst && lid != net::kPermissiveLid;
 }
 
 }  // namespace
@@ -128,19 +173,38 @@ bool Machine::accept_pkey(const net::Packet& packet) {
     return false;
 }
 
+bool Machine::accept_port_pkey(const net::Packet& packet) {
+    if (port_.pkeys.empty()) return accept_pkey(packet);
+    const bool found = std::any_of(port_.pkeys.begin(), port_.pkeys.end(),
+                                   [&](std::uint16_t pkey) { return pkeys_match(packet.bth.pkey, pkey); });
+    if (!found) ++counters_.dropped_pkey;
+    return found;
+}
+
+// Presence of the GRH, GIDs, LIDs, P_Key: 9.6.1.2 to 9.6.1.5. The SLID counts only without a GRH (C9-54).
+Machine::Fault Machine::path_fault(const net::Packet& packet, const Path& path, std::uint16_t pkey) {
+    if (packet.has_grh != path.global) return &QpCounters::dropped_grh;
+    if (path.global && !(names_an_end(packet.grh.sgid) && gids_match(packet.grh.dgid, path.grh.sgid) &&
+                         names_an_end(packet.grh.dgid) && gids_match(packet.grh.sgid, path.grh.dgid)))
+        return &QpCounters::dropped_gid;
+    if (packet.lrh.dlid != path.slid) return &QpCounters::dropped_lid;
+    if (!path.global && (packet.lrh.slid != path.dlid || multicast(packet.lrh.slid)))
+        return &QpCounters::dropped_lid;
+    if (!pkeys_match(packet.bth.pkey, pkey)) return &QpCounters::dropped_pkey;
+    return nullptr;
+}
+
 bool Machine::accept_connected(const net::Packet& packet) {
-    const Path& path = parameters_.path;
-    bool right = packet.has_grh == path.global && packet.lrh.dlid == path.slid;
-    if (right && path.global) {
-        right = gids_match(packet.grh.dgid, path.grh.sgid) && gids_match(packet.grh.sgid, path.grh.dgid);
-    } else if (right) {
-        right = packet.lrh.slid == path.dlid;
+    const Fault fault = path_fault(packet, parameters_.path, parameters_.pkey);
+    if (migration_.migrated()) {
+        if (fault == nullptr) return true;
+    } else if (fault == nullptr ||
+               path_fault(packet, parameters_.alternate, parameters_.alternate_pkey) == nullptr) {
+        note_mig_req(packet);
+        return true;
     }
-    if (!right) {
-        ++counters_.dropped_address;
-        return false;
-    }
-    return accept_pkey(packet);
+    ++(counters_.*fault);
+    return false;
 }
 
 }  // namespace uib::transport

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "engine/transport/path_migration.h"
 #include "engine/transport/queue_pair.h"
 #include "engine/transport/receive_message.h"
 
@@ -19,6 +20,8 @@ class Machine : public QueuePair {
     // QueuePair
     void apply(QpState to, const QpParameters& parameters, bool drained_event) final;
     [[nodiscard]] std::uint32_t send_consumed() const final { return consumed_; }
+    [[nodiscard]] MigrationState migration() const final { return migration_.state(); }
+    [[nodiscard]] std::uint32_t migrations() const final { return migration_.swaps(); }
 
     // For the halves.
     Host& host() { return host_; }
@@ -37,7 +40,24 @@ class Machine : public QueuePair {
 
     /// Fills in what every packet of the connection carries.
     void address(net::Packet& packet) const;
-    void transmit(const net::Packet& packet);
+    /// Sends, with the pad count that the payload needs.
+    void transmit(net::Packet& packet);
+    /// If armed, puts the alternate path in the primary's place and tells the client.
+    bool migrate();
+    [[nodiscard]] const PortView& port() const { return port_; }
+
+    // Static rate control (9.11).
+    /// How many of `budget` packets may go to `dlid` now: all, if there is no limit; else one, or none and
+    /// held() until held_until().
+    std::uint32_t admit(std::uint32_t budget, net::Lid dlid) {
+        return rate_limit_ == 0 ? budget : admit_limited(budget, dlid);
+    }
+    /// From now on packets have this static rate (ibv_rate).
+    void set_rate_limit(std::uint8_t code);
+    [[nodiscard]] bool held() const { return held_until_ != kNever; }
+    [[nodiscard]] Time held_until() const { return held_until_; }
+    /// Forgets held_until() if it has come.
+    void release();
     /// Writes what was received into memory. False when a write of this QP has failed.
     bool flush_writes() { return mover().flush(number()); }
 
@@ -70,12 +90,23 @@ class Machine : public QueuePair {
     /// Checks of 9.6 that are alike for RC and UC; counts and answers false for a packet to drop.
     bool accept_connected(const net::Packet& packet);
     bool accept_pkey(const net::Packet& packet);
+    /// QP1: any P_Key of the port will do (C9-42).
+    bool accept_port_pkey(const net::Packet& packet);
 
   private:
+    using Fault = std::uint64_t QpCounters::*;
+    /// The counter of the check that the packet's addresses and P_Key do not pass; nullptr if it fits.
+    static Fault path_fault(const net::Packet& packet, const Path& path, std::uint16_t pkey);
+    void note_mig_req(const net::Packet& packet);
+    std::uint32_t admit_limited(std::uint32_t budget, net::Lid dlid);
     bool flush_receives(std::uint32_t& budget);
     void completion_queue_failed();
 
     ReceiveMessage receive_;
+    PathMigration migration_;
+    PortView port_;
+    std::uint32_t rate_limit_ = 0;  ///< Mb/s; 0: none
+    Time held_until_ = kNever;
     std::uint32_t consumed_ = 0;
     std::uint32_t mtu_shift_ = 10;
     bool established_ = false;  ///< communication event raised

@@ -4,6 +4,7 @@
 #include "engine/transport/rc_queue_pair.h"
 #include "engine/transport/uc_queue_pair.h"
 #include "engine/transport/ud_queue_pair.h"
+#include "engine/transport/xrc_initiator.h"
 
 namespace uib::transport {
 
@@ -16,6 +17,7 @@ std::unique_ptr<QueuePair> QueuePair::make(const QpConfig& config, Host& host) {
         case Service::kUd:
             return std::make_unique<UdQueuePair>(config, host);
         case Service::kXrcInitiator:
+            return std::make_unique<XrcInitiator>(config, host);
         case Service::kXrcTarget:
             break;
         case Service::kRaw:

@@ -53,12 +53,22 @@ struct QpCounters {
     std::uint64_t implied_naks = 0;
     std::uint64_t timeouts = 0;
     std::uint64_t retransmitted_packets = 0;
-    std::uint64_t ghost_responses = 0;
+    std::uint64_t ghost_responses = 0;      ///< PSNs never sent (C9-136)
+    std::uint64_t duplicate_responses = 0;  ///< C9-138, C9-145
+    std::uint64_t unsolicited_credits = 0;  ///< duplicates that raised the credit limit (C9-144, C9-217)
+    std::uint64_t reserved_syndromes = 0;   ///< C9-120, C9-135
+    std::uint64_t bad_responses = 0;        ///< of the wrong kind for their PSN (Table 59)
+    std::uint64_t path_migrations = 0;
+    std::uint64_t path_migrations_refused = 0;
+    std::uint64_t rate_waits = 0;  ///< times that a packet was held back by its static rate (9.11)
     std::uint64_t dropped_state = 0;
     std::uint64_t dropped_service = 0;
     std::uint64_t dropped_pkey = 0;
     std::uint64_t dropped_qkey = 0;
-    std::uint64_t dropped_address = 0;
+    std::uint64_t dropped_grh = 0;        ///< a GRH where the path has none, or the reverse (C9-43.1.2)
+    std::uint64_t dropped_gid = 0;        ///< C9-47.1.1
+    std::uint64_t dropped_lid = 0;        ///< C9-52 to C9-57
+    std::uint64_t dropped_multicast = 0;  ///< C9-43.1.1, C9-58
     std::uint64_t dropped_no_receive = 0;
     std::uint64_t dropped_length = 0;
     std::uint64_t dropped_sequence = 0;
@@ -67,6 +77,17 @@ struct QpCounters {
     std::uint64_t invalid_requests = 0;
     std::uint64_t remote_operation_errors = 0;
     std::uint64_t local_errors = 0;
+    // What invalid_requests of a reliable responder were, check by check (Figure 89), and its class D drops.
+    std::uint64_t opcode_sequence_errors = 0;
+    std::uint64_t unsupported_requests = 0;
+    std::uint64_t padding_errors = 0;
+    std::uint64_t read_resource_errors = 0;
+    std::uint64_t request_length_errors = 0;
+    std::uint64_t misaligned_atomics = 0;
+    std::uint64_t xrc_domain_errors = 0;
+    std::uint64_t remote_invalidate_errors = 0;
+    std::uint64_t dropped_duplicates = 0;
+    std::uint64_t unsolicited_acknowledges = 0;
 };
 
 class QueuePair {

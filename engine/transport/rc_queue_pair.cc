@@ -27,9 +27,11 @@ void RcQueuePair::on_packet(const net::Packet& packet) {
 
 // Responses first, but a queue of them leaves half of the burst to requests.
 bool RcQueuePair::run(std::uint32_t burst) {
-    const std::uint32_t budget = std::min(burst, host_.send_room());
+    const std::uint32_t budget = admit(std::min(burst, host_.send_room()), parameters_.path.dlid);
     const bool requests = sending() && requester_.wants_run();
-    std::uint32_t used = responder_.respond(requests ? (budget + 1) / 2 : budget);
+    requests_first_ = budget == 1 && requests && !requests_first_;
+    std::uint32_t used = requests_first_ ? requester_.run(budget) : 0;
+    used += responder_.respond(requests ? (budget + 1) / 2 - used : budget);
     if (requests && sending()) used += requester_.run(budget - used);
     if (wants_flush()) flush(burst);
     raise_if_drained();
@@ -37,17 +39,19 @@ bool RcQueuePair::run(std::uint32_t burst) {
 }
 
 bool RcQueuePair::wants_run() {
+    if (held()) return wants_flush() || wants_drained_event();
     if (responder_.owes()) return true;
     if (state_ == QpState::kRts) return requester_.wants_run();
     return (state_ == QpState::kSqd && requester_.wants_run()) || wants_flush() || wants_drained_event();
 }
 
 void RcQueuePair::on_timer() {
+    release();
     if (sending()) requester_.on_timer();
 }
 
 Time RcQueuePair::next_timer() const {
-    return sending() ? requester_.next_timer() : kNever;
+    return sending() ? std::min(requester_.next_timer(), held_until()) : held_until();
 }
 
 bool RcQueuePair::drained() const {

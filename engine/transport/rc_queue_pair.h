@@ -10,7 +10,7 @@ namespace uib::transport {
 class RcQueuePair final : public Machine {
   public:
     RcQueuePair(const QpConfig& config, Host& host)
-        : Machine(config, host), requester_(*this), responder_(*this) {}
+        : Machine(config, host), requester_(*this, net::Service::kRc), responder_(*this) {}
 
     void on_packet(const net::Packet& packet) override;
     bool run(std::uint32_t burst) override;
@@ -34,6 +34,7 @@ class RcQueuePair final : public Machine {
 
     RcRequester requester_;
     RcResponder responder_;
+    bool requests_first_ = false;  ///< takes turns when there is room for one packet only
 };
 
 }  // namespace uib::transport

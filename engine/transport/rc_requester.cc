@@ -15,7 +15,8 @@ void RcRequester::restart() {
     ack_deadline_ = rnr_deadline_ = kNever;
     next_ssn_ = 1;
     lsn_ = 0;
-    credits_off_ = credit_wait_ = false;
+    credit_wait_ = false;
+    credits_off_ = service_ == net::Service::kXrc;  // no end-to-end credits there (o9-114.a10)
 }
 
 void RcRequester::start(std::uint32_t psn) {
@@ -103,26 +104,33 @@ RcRequester::Step RcRequester::begin() {
     if (credit_wait_) return wait();
     const RequestKind kind = kind_of(request_.opcode);
     if (kind == RequestKind::kLocal) return run_local();
-    if (kind == RequestKind::kRead || kind == RequestKind::kAtomic) {
-        const std::uint8_t limit = machine_.parameters().max_rd_atomic;
-        if (limit == 0 || (request_.flags & ipc::kWorkInline) != 0)
-            return fail_locally(Status::kLocalQpOperation);
-        if (kind == RequestKind::kAtomic && request_.length != sizeof(std::uint64_t))
-            return fail_locally(Status::kLocalLength);
-        if (answered_out_ >= limit) return wait();
-        if (!check_targets(machine_, request_, request_.length))
-            return fail_locally(Status::kLocalProtection);
-    } else if (request_.length > kMaxMessageBytes) {
-        return fail_locally(Status::kLocalLength);
+    if (request_.length > kMaxMessageBytes) return fail_locally(Status::kLocalLength);
+    if (is_answered(kind)) {
+        const Step step = check_answered(kind);
+        if (step != Step::kReady) return step;
     }
     if (!admits(kind)) return demand_ack() ? Step::kAgain : wait();
+    return Step::kReady;
+}
+
+// READs, atomics and atomic writes: their limit, their fixed lengths, where the answer goes.
+RcRequester::Step RcRequester::check_answered(RequestKind kind) {
+    const bool sends_data = kind == RequestKind::kAtomicWrite;
+    const std::uint8_t limit = machine_.parameters().max_rd_atomic;
+    if (limit == 0 || (!sends_data && (request_.flags & ipc::kWorkInline) != 0))
+        return fail_locally(Status::kLocalQpOperation);
+    if (kind != RequestKind::kRead && request_.length != sizeof(std::uint64_t))
+        return fail_locally(Status::kLocalLength);
+    if (answered_out_ >= limit) return wait();
+    if (!sends_data && !check_targets(machine_, request_, request_.length))
+        return fail_locally(Status::kLocalProtection);
     return Step::kReady;
 }
 
 // Makes the record unless the request's PSNs do not fit into the window (C9-61).
 bool RcRequester::admits(RequestKind kind) {
     const std::uint32_t packets =
-        kind == RequestKind::kAtomic || request_.length == 0
+        request_.length == 0
             ? 1
             : static_cast<std::uint32_t>((std::uint64_t{request_.length} + machine_.mtu() - 1) >>
                                          machine_.mtu_shift());

@@ -1,4 +1,4 @@
-// The sending half of a reliable connection (IBA 9.7.3, 9.7.6, 9.7.7.2.5, 9.9.2).
+// The sending half of a reliable connection, of RC and XRC (IBA 9.7.3, 9.7.6, 9.7.7.2.5, 9.9.2).
 //
 // Progress is kept as indices and PSNs, not as flags:
 //
@@ -28,7 +28,7 @@ namespace uib::transport {
 
 class RcRequester {
   public:
-    explicit RcRequester(Machine& machine) : machine_(machine) {}
+    RcRequester(Machine& machine, net::Service service) : machine_(machine), service_(service) {}
 
     void restart();  ///< reset: nothing under way
     void start(std::uint32_t psn);
@@ -51,6 +51,7 @@ class RcRequester {
     Step prepare();
     Step begin();
     Step reload();
+    Step check_answered(RequestKind kind);
     Step run_local();
     bool admits(RequestKind kind);
     void open_record(RequestKind kind);
@@ -67,6 +68,8 @@ class RcRequester {
     void emit_packet(SendRecord& record, std::span<const std::byte> payload, bool last);
     void emit_read(const SendRecord& record);
     void emit_atomic(const SendRecord& record);
+    std::uint32_t emit_atomic_write();
+    void prepare_request(net::Operation operation);
     bool wants_ack(const SendRecord& record, bool last);
     void sent(std::uint32_t psns, bool response_expected, bool last);
 
@@ -75,7 +78,10 @@ class RcRequester {
     void acknowledge(const net::Packet& packet);
     void negative(const net::Packet& packet);
     void read_response(const net::Packet& packet);
+    void read_data(const net::Packet& packet, bool ends);
     void atomic_response(const net::Packet& packet);
+    void stray_response(const net::Packet& packet, bool is_nak);
+    void bad_response(std::uint8_t syndrome);
     Status place(const SendRecord& record, std::uint32_t offset, std::span<const std::byte> bytes);
     void take_credits(const net::Aeth& aeth);
     void progressed(std::uint32_t old_una);
@@ -101,6 +107,7 @@ class RcRequester {
     void reload_counters();
 
     Machine& machine_;
+    const net::Service service_;  ///< of its packets: RC or XRC
     SendWindow window_;
     net::Packet out_;  ///< the packet being made; path fields stay filled in
     std::uint32_t cursor_ = 0;

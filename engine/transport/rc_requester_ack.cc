@@ -18,18 +18,18 @@ void RcRequester::on_response(const net::Packet& packet) {
     const net::Operation operation = packet.bth.operation();
     const bool has_aeth = operation != net::Operation::kReadResponseMiddle;
     const std::uint8_t syndrome = packet.aeth.syndrome;
-    if (has_aeth && aeth_reserved(syndrome)) {
-        ++machine_.count().ghost_responses;
+    // Reserved codes, and NAKs in what is not an Acknowledge: malformed (C9-120, C9-135).
+    const bool data = operation != net::Operation::kAcknowledge;
+    if (has_aeth && (aeth_reserved(syndrome) || (data && aeth_kind(syndrome) != AethKind::kAck))) {
+        ++machine_.count().reserved_syndromes;
         return;
     }
     const std::uint32_t psn = packet.bth.psn;
-    const bool is_nak = operation == net::Operation::kAcknowledge && aeth_kind(syndrome) != AethKind::kAck;
+    const bool is_nak = !data && aeth_kind(syndrome) != AethKind::kAck;
     // A sequence NAK may name the PSN behind the newest: all of it arrived after all.
     const bool ahead_nak = is_nak && syndrome == kNakSequence && psn == max_psn_ && una_psn_ != max_psn_;
     if (!outstanding(psn) && !ahead_nak) {
-        ++machine_.count().ghost_responses;
-        if (operation == net::Operation::kAcknowledge && !is_nak && psn_before(psn, una_psn_))
-            take_credits(packet.aeth);
+        stray_response(packet, is_nak);
         return;
     }
     if (is_nak) {
@@ -48,6 +48,19 @@ void RcRequester::on_response(const net::Packet& packet) {
             read_response(packet);
             break;
     }
+}
+
+// Class E: dropped but for the credits of a duplicate or unsolicited acknowledge (C9-144, C9-217).
+void RcRequester::stray_response(const net::Packet& packet, bool is_nak) {
+    if (!psn_before(packet.bth.psn, una_psn_)) {
+        ++machine_.count().ghost_responses;
+        return;
+    }
+    ++machine_.count().duplicate_responses;
+    if (is_nak || packet.bth.operation() != net::Operation::kAcknowledge) return;
+    const std::uint32_t before = lsn_;
+    take_credits(packet.aeth);
+    if (lsn_ != before) ++machine_.count().unsolicited_credits;
 }
 
 // LSN = MSN + credits, never moving back (9.7.7.2.4).
@@ -130,7 +143,7 @@ void RcRequester::acknowledge(const net::Packet& packet) {
     // An acknowledge in place of a READ's or atomic's own response is an error, except when requests have
     // been sent again: then it may answer an older duplicate with the responder's newest PSN.
     if (own && !retried_ && una_psn_ == old_una) {
-        fail_head(Status::kBadResponse, packet.aeth.syndrome);
+        bad_response(packet.aeth.syndrome);
     } else {
         implied_nak();
     }
@@ -163,8 +176,10 @@ void RcRequester::negative(const net::Packet& packet) {
         case kNakRemoteOperation:
             fail_head(Status::kRemoteOperation, syndrome);
             break;
-        default:
-            fail_head(Status::kRemoteInvalidRequest, syndrome);
+        default:  // Invalid RD Request, which XRC uses, too (9.7.5.2.7); RC has no such code
+            fail_head(service_ == net::Service::kXrc ? Status::kRemoteInvalidRdRequest
+                                                     : Status::kRemoteInvalidRequest,
+                      syndrome);
             break;
     }
 }
@@ -186,11 +201,26 @@ void RcRequester::read_response(const net::Packet& packet) {
     }
     complete_done_locals();
     const SendRecord& record = window_[machine_.consumed()];
-    if (record.kind != RequestKind::kRead) {
-        progressed(old_una);
-        fail_head(Status::kBadResponse, 0);
-        return;
+    progressed(old_una);
+    if (record.kind == RequestKind::kAtomicWrite && operation == net::Operation::kReadResponseOnly &&
+        packet.payload.empty()) {
+        const std::uint32_t una = una_psn_;
+        una_psn_ = psn_add(psn, 1);
+        complete_head();
+        complete_done_locals();
+        progressed(una);
+    } else if (record.kind != RequestKind::kRead || (!starts && psn == record.first_psn)) {
+        bad_response(packet.aeth.syndrome);
+    } else {
+        read_data(packet, ends);
     }
+}
+
+// The next packet of the oldest request, a READ.
+void RcRequester::read_data(const net::Packet& packet, bool ends) {
+    const std::uint32_t old_una = una_psn_;
+    const std::uint32_t psn = packet.bth.psn;
+    const SendRecord& record = window_[machine_.consumed()];
     const std::uint32_t offset = psn_distance(record.first_psn, psn) << machine_.mtu_shift();
     const std::uint32_t rest = record.length - offset;
     const bool last = psn_add(psn, 1) == record.end_psn();
@@ -226,7 +256,7 @@ void RcRequester::atomic_response(const net::Packet& packet) {
     const SendRecord& record = window_[machine_.consumed()];
     if (record.kind != RequestKind::kAtomic) {
         progressed(old_una);
-        fail_head(Status::kBadResponse, 0);
+        bad_response(packet.aeth.syndrome);
         return;
     }
     std::array<std::byte, sizeof(std::uint64_t)> original;
@@ -253,6 +283,12 @@ Status RcRequester::place(const SendRecord& record, std::uint32_t offset, std::s
     if (answered_.malformed || answered_.opcode != record.opcode || answered_.length != record.length)
         return Status::kLocalQpOperation;
     return scatter_payload(machine_, answered_, offset, bytes) ? Status::kSuccess : Status::kLocalProtection;
+}
+
+// A response that cannot be the answer to what has its PSN (Table 59).
+void RcRequester::bad_response(std::uint8_t syndrome) {
+    ++machine_.count().bad_responses;
+    fail_head(Status::kBadResponse, syndrome);
 }
 
 // Class B: the oldest request completes in error, the QP goes to the error state, the rest is flushed.

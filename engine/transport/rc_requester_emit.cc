@@ -13,15 +13,18 @@ constexpr std::uint32_t kAckEvery = 64;
 
 std::uint32_t RcRequester::emit(std::uint32_t budget) {
     SendRecord& record = window_[cursor_];
-    if (record.kind == RequestKind::kRead) {
-        emit_read(record);
-        return 1;
+    switch (record.kind) {
+        case RequestKind::kRead:
+            emit_read(record);
+            return 1;
+        case RequestKind::kAtomic:
+            emit_atomic(record);
+            return 1;
+        case RequestKind::kAtomicWrite:
+            return emit_atomic_write();
+        default:
+            return emit_payload(record, budget);
     }
-    if (record.kind == RequestKind::kAtomic) {
-        emit_atomic(record);
-        return 1;
-    }
-    return emit_payload(record, budget);
 }
 
 std::uint32_t RcRequester::emit_payload(SendRecord& record, std::uint32_t budget) {
@@ -64,9 +67,10 @@ void RcRequester::emit_packet(SendRecord& record, std::span<const std::byte> pay
     const bool first = cursor_packet_ == 0;
     const bool ack = wants_ack(record, last);
     const net::Operation operation = packet_operation(record.opcode, first, last);
-    out_.bth.opcode = net::opcode(net::Service::kRc, operation);
+    out_.bth.opcode = net::opcode(service_, operation);
     out_.bth.psn = next_psn_;
     out_.bth.ack_req = ack;
+    out_.xrc_srq = request_.xrc_srq;
     out_.bth.solicited =
         last && (record.flags & ipc::kWorkSolicited) != 0 && record.opcode != ipc::WorkOpcode::kRdmaWrite;
     if (last) {
@@ -85,31 +89,49 @@ void RcRequester::emit_packet(SendRecord& record, std::span<const std::byte> pay
     sent(1, ack, last);
 }
 
-// From where the responses have got to; a READ that is sent again asks for the rest only (9.7.5.1.4).
-void RcRequester::emit_read(const SendRecord& record) {
-    const std::uint32_t offset = cursor_packet_ << machine_.mtu_shift();
-    out_.bth.opcode = net::opcode(net::Service::kRc, net::Operation::kReadRequest);
+// A request of one packet that has a response of its own.
+void RcRequester::prepare_request(net::Operation operation) {
+    out_.bth.opcode = net::opcode(service_, operation);
     out_.bth.psn = next_psn_;
     out_.bth.ack_req = true;
     out_.bth.solicited = false;
-    out_.reth = {request_.remote_address + offset, request_.rkey, record.length - offset};
+    out_.xrc_srq = request_.xrc_srq;
     out_.payload = {};
+}
+
+// From where the responses have got to; a READ that is sent again asks for the rest only (9.7.5.1.4).
+void RcRequester::emit_read(const SendRecord& record) {
+    const std::uint32_t offset = cursor_packet_ << machine_.mtu_shift();
+    prepare_request(net::Operation::kReadRequest);
+    out_.reth = {request_.remote_address + offset, request_.rkey, record.length - offset};
     machine_.transmit(out_);
     sent(record.packets - cursor_packet_, true, true);
 }
 
 void RcRequester::emit_atomic(const SendRecord& record) {
     const bool add = record.opcode == ipc::WorkOpcode::kFetchAdd;
-    out_.bth.opcode =
-        net::opcode(net::Service::kRc, add ? net::Operation::kFetchAdd : net::Operation::kCompareSwap);
-    out_.bth.psn = next_psn_;
-    out_.bth.ack_req = true;
-    out_.bth.solicited = false;
+    prepare_request(add ? net::Operation::kFetchAdd : net::Operation::kCompareSwap);
     out_.atomic = {request_.remote_address, request_.rkey, add ? request_.compare_add : request_.swap,
                    add ? 0 : request_.compare_add};
-    out_.payload = {};
     machine_.transmit(out_);
     sent(1, true, true);
+}
+
+// Eight bytes with a RETH, answered by an empty READ response (IBA 1.7, ATOMIC WRITE). 0: not in this turn.
+std::uint32_t RcRequester::emit_atomic_write() {
+    if (burst_bytes(machine_, request_, request_.length, 1) != request_.length) return 0;
+    std::span<const std::byte> view;
+    const Status status = gather_payload(machine_, request_, 0, request_.length, view);
+    if (status != Status::kSuccess) {
+        fail_locally(status);
+        return 0;
+    }
+    prepare_request(net::Operation::kAtomicWrite);
+    out_.reth = {request_.remote_address, request_.rkey, request_.length};
+    out_.payload = view;
+    machine_.transmit(out_);
+    sent(1, true, true);
+    return 1;
 }
 
 // Books one packet that took `psns` PSNs.

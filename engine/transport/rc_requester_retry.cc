@@ -2,7 +2,8 @@
 //
 // The timer runs while a response that was asked for is outstanding. Two counters: errors (timeout, sequence
 // NAK, implied NAK) and RNR; each is reloaded when una moves. With a counter of n a packet is sent n + 1
-// times.
+// times. When the error counter has run out an armed alternate path gets as many tries (o9-82, o9-86); RNR
+// says nothing against a path.
 #include "engine/transport/rc_requester.h"
 #include "engine/transport/rnr_timer.h"
 
@@ -53,11 +54,12 @@ void RcRequester::implied_nak() {
 
 void RcRequester::retry() {
     if (machine_.state() == QpState::kError || machine_.consumed() == started_) return;
-    if (retry_left_ == 0) {
+    if (retry_left_ != 0) {
+        --retry_left_;
+    } else if (!machine_.migrate()) {  // which reloads the counters
         fail_head(Status::kRetryExceeded, 0);
         return;
     }
-    --retry_left_;
     implied_ = false;
     go_back();
 }

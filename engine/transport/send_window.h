@@ -12,7 +12,7 @@
 
 namespace uib::transport {
 
-enum class RequestKind : std::uint8_t { kMessage, kRead, kAtomic, kLocal };
+enum class RequestKind : std::uint8_t { kMessage, kRead, kAtomic, kAtomicWrite, kLocal };
 
 constexpr RequestKind kind_of(ipc::WorkOpcode opcode) {
     switch (opcode) {
@@ -21,12 +21,19 @@ constexpr RequestKind kind_of(ipc::WorkOpcode opcode) {
         case ipc::WorkOpcode::kCompareSwap:
         case ipc::WorkOpcode::kFetchAdd:
             return RequestKind::kAtomic;
+        case ipc::WorkOpcode::kAtomicWrite:
+            return RequestKind::kAtomicWrite;
         case ipc::WorkOpcode::kBindWindow:
         case ipc::WorkOpcode::kLocalInvalidate:
             return RequestKind::kLocal;
         default:
             return RequestKind::kMessage;
     }
+}
+
+/// Requests that have a response of their own: they count against max_rd_atomic and fences wait for them.
+constexpr bool is_answered(RequestKind kind) {
+    return kind == RequestKind::kRead || kind == RequestKind::kAtomic || kind == RequestKind::kAtomicWrite;
 }
 
 struct SendRecord {
@@ -40,7 +47,7 @@ struct SendRecord {
     bool limited = false;  ///< started without credit (9.7.7.2.5)
 
     [[nodiscard]] std::uint32_t end_psn() const { return psn_add(first_psn, packets); }
-    [[nodiscard]] bool answered() const { return kind == RequestKind::kRead || kind == RequestKind::kAtomic; }
+    [[nodiscard]] bool answered() const { return is_answered(kind); }
 };
 
 class SendWindow {

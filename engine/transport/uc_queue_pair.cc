@@ -21,7 +21,7 @@ void UcQueuePair::on_packet(const net::Packet& packet) {
 }
 
 bool UcQueuePair::run(std::uint32_t burst) {
-    requester_.run(std::min(burst, host_.send_room()));
+    requester_.run(admit(std::min(burst, host_.send_room()), parameters_.path.dlid));
     if (wants_flush()) {
         requester_.complete_sent();
         flush(burst);
@@ -32,7 +32,8 @@ bool UcQueuePair::run(std::uint32_t burst) {
 }
 
 bool UcQueuePair::wants_run() {
-    return requester_.wants_run() || wants_flush() || wants_drained_event();
+    const bool requester = held() ? requester_.owes_completions() : requester_.wants_run();
+    return requester || wants_flush() || wants_drained_event();
 }
 
 void UcQueuePair::restart() {

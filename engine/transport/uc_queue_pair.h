@@ -16,8 +16,8 @@ class UcQueuePair final : public Machine, private PacketMaker {
 
     void on_packet(const net::Packet& packet) override;
     bool run(std::uint32_t burst) override;
-    void on_timer() override {}
-    [[nodiscard]] Time next_timer() const override { return kNever; }
+    void on_timer() override { release(); }
+    [[nodiscard]] Time next_timer() const override { return held_until(); }
     [[nodiscard]] bool wants_run() override;
     [[nodiscard]] bool drained() const override { return requester_.drained(); }
     [[nodiscard]] std::uint32_t send_psn() const override { return requester_.next_psn(); }

@@ -20,6 +20,11 @@ void UcQueuePair::on_request(const net::Packet& packet) {
         return;
     }
     epsn_ = psn_add(packet.bth.psn, 1);
+    // C9-199: such a packet counts as one with an invalid opcode.
+    if (packet.bth.pad != 0 && !ends_message(operation)) {
+        drop(counters_.padding_errors, Status::kRemoteInvalidRequest);
+        return;
+    }
     if (!length_fits(operation, packet.payload.size(), mtu())) {
         drop(counters_.dropped_length, Status::kRemoteInvalidRequest);
         return;

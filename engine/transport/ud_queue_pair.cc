@@ -24,7 +24,8 @@ bool UdQueuePair::run(std::uint32_t burst) {
 }
 
 bool UdQueuePair::wants_run() {
-    return requester_.wants_run() || wants_flush() || wants_drained_event();
+    const bool requester = held() ? requester_.owes_completions() : requester_.wants_run();
+    return requester || wants_flush() || wants_drained_event();
 }
 
 }  // namespace uib::transport

@@ -24,11 +24,16 @@ PacketMaker::Result UdQueuePair::make(const SendRequest& request, std::uint32_t,
         result.status = Status::kLocalLength;
         return result;
     }
+    set_rate_limit(request.address_vector.static_rate);
+    if (admit(1, request.address_vector.dlid) == 0) return result;
     if (burst_bytes(*this, request, request.length, 1) != request.length) return result;
     std::span<const std::byte> view;
     result.status = gather_payload(*this, request, 0, request.length, view);
     if (result.status != Status::kSuccess) return result;
-    address_datagram(request);
+    if (!address_datagram(request)) {
+        result.status = Status::kLocalQpOperation;
+        return result;
+    }
     out_.bth.opcode = net::opcode(net::Service::kUd,
                                   immediate ? net::Operation::kSendOnlyImmediate : net::Operation::kSendOnly);
     out_.bth.psn = psn;
@@ -42,12 +47,19 @@ PacketMaker::Result UdQueuePair::make(const SendRequest& request, std::uint32_t,
     return result;
 }
 
-void UdQueuePair::address_datagram(const SendRequest& request) {
+// False if the address vector names a GID that the port does not have.
+bool UdQueuePair::address_datagram(const SendRequest& request) {
     const ipc::AddressVector& vector = request.address_vector;
+    const unsigned path_bits = vector.source_path_bits & ((1U << port().lmc) - 1);
     out_.lrh.dlid = vector.dlid;
+    out_.lrh.slid = static_cast<net::Lid>(parameters_.path.slid | path_bits);
     out_.lrh.sl = vector.sl & 0xF;
     out_.has_grh = vector.is_global != 0;
     if (out_.has_grh) {
+        if (!port().gids.empty()) {
+            if (vector.sgid_index >= port().gids.size()) return false;
+            out_.grh.sgid = port().gids[vector.sgid_index];
+        }
         std::copy(std::begin(vector.dgid), std::end(vector.dgid), out_.grh.dgid.begin());
         out_.grh.flow_label = vector.flow_label & 0xFFFFF;
         out_.grh.traffic_class = vector.traffic_class;
@@ -56,6 +68,7 @@ void UdQueuePair::address_datagram(const SendRequest& request) {
     out_.bth.dest_qp = request.remote_qpn & net::kMulticastQp;
     const bool controlled = (request.remote_qkey & kControlledQkey) != 0;
     out_.deth = {controlled ? parameters_.qkey : request.remote_qkey, number()};
+    return true;
 }
 
 }  // namespace uib::transport

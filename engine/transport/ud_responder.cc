@@ -6,6 +6,14 @@ namespace uib::transport {
 
 using net::Operation;
 
+namespace {
+
+constexpr std::uint32_t kSubnetQp = 0;
+constexpr std::uint32_t kGeneralQp = 1;
+constexpr std::uint32_t kGeneralQkey = 0x80010000;  // C9-49
+
+}  // namespace
+
 bool UdQueuePair::accept_datagram(const net::Packet& packet) {
     if (packet.bth.service() != net::Service::kUd) {
         ++counters_.dropped_service;
@@ -15,11 +23,7 @@ bool UdQueuePair::accept_datagram(const net::Packet& packet) {
         ++counters_.dropped_state;
         return false;
     }
-    if (!accept_pkey(packet)) return false;
-    if (packet.deth.qkey != parameters_.qkey) {
-        ++counters_.dropped_qkey;
-        return false;
-    }
+    if (!accept_destination(packet) || !accept_keys(packet)) return false;
     const Operation operation = packet.bth.operation();
     if (operation != Operation::kSendOnly && operation != Operation::kSendOnlyImmediate) {
         ++counters_.invalid_requests;
@@ -30,6 +34,28 @@ bool UdQueuePair::accept_datagram(const net::Packet& packet) {
         return false;
     }
     return true;
+}
+
+// Neither LIDs nor GIDs are checked but for what makes a packet multicast (C9-43.1.1, C9-46, C9-53, C9-58),
+// and that the permissive LID reaches QP0 only (C9-55).
+bool UdQueuePair::accept_destination(const net::Packet& packet) {
+    constexpr std::uint8_t kMulticastGidPrefix = 0xFF;
+    if (packet.bth.dest_qp == net::kMulticastQp) {
+        if (packet.has_grh && packet.grh.dgid[0] == kMulticastGidPrefix) return true;
+        ++counters_.dropped_multicast;
+        return false;
+    }
+    if (packet.lrh.dlid != net::kPermissiveLid || number() == kSubnetQp) return true;
+    ++counters_.dropped_lid;
+    return false;
+}
+
+bool UdQueuePair::accept_keys(const net::Packet& packet) {
+    if (number() == kSubnetQp) return true;
+    if (!(number() == kGeneralQp ? accept_port_pkey(packet) : accept_pkey(packet))) return false;
+    if (packet.deth.qkey == (number() == kGeneralQp ? kGeneralQkey : parameters_.qkey)) return true;
+    ++counters_.dropped_qkey;
+    return false;
 }
 
 void UdQueuePair::on_send(const net::Packet& packet) {

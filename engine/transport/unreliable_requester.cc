@@ -9,7 +9,7 @@ void UnreliableRequester::restart() {
 }
 
 bool UnreliableRequester::wants_run() {
-    if (machine_.consumed() != cursor_) return true;
+    if (owes_completions()) return true;
     const QpState state = machine_.state();
     if (state == QpState::kSqd) return started_;
     if (state != QpState::kRts) return false;

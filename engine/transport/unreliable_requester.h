@@ -38,6 +38,7 @@ class UnreliableRequester {
     [[nodiscard]] bool wants_run();
     [[nodiscard]] bool drained() const { return machine_.send_consumed() == cursor_ && offset_ == 0; }
     [[nodiscard]] std::uint32_t next_psn() const { return psn_; }
+    [[nodiscard]] bool owes_completions() const { return machine_.send_consumed() != cursor_; }
     /// Completes what is with the wire.
     void complete_sent();
     /// The queue has been flushed up to `consumed`.

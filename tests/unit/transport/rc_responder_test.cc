@@ -225,7 +225,8 @@ TEST_F(RcResponderScript, wrong_address_service_key_or_state_is_dropped_and_coun
     packet = packet_for(b, Operation::kSendOnly, kPsn);
     packet.has_grh = true;
     b.deliver(packet);
-    EXPECT_EQ(b.count().dropped_address, 2U);
+    EXPECT_EQ(b.count().dropped_lid, 1U);
+    EXPECT_EQ(b.count().dropped_grh, 1U);
     packet = packet_for(b, Operation::kSendOnly, kPsn);
     packet.bth.pkey = 0x8001;
     b.deliver(packet);
@@ -260,7 +261,8 @@ TEST_F(RcResponderScript, global_path_wants_its_gids) {
     packet.grh.sgid = grh.dgid;
     packet.grh.dgid = grh.dgid;
     global.deliver(packet);  // for somebody else
-    EXPECT_EQ(global.count().dropped_address, 2U);
+    EXPECT_EQ(global.count().dropped_grh, 1U);
+    EXPECT_EQ(global.count().dropped_gid, 1U);
     packet.grh.dgid = grh.sgid;
     packet.lrh.slid = 0x77;  // not checked with a GRH
     global.deliver(packet);

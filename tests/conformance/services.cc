@@ -1,0 +1,9 @@
+// The services that the scripts of Requester and Responder run on.
+#include "tests/conformance/conformance.h"
+
+namespace uib::conformance {
+
+INSTANTIATE_TEST_SUITE_P(On, Requester, ::testing::Values(transport::Service::kRc), service_name);
+INSTANTIATE_TEST_SUITE_P(On, Responder, ::testing::Values(transport::Service::kRc), service_name);
+
+}  // namespace uib::conformance

@@ -19,6 +19,7 @@ void ListSendQueue::fetch(std::uint32_t index, SendRequest& out) {
     out.swap = work.swap;
     out.remote_qpn = work.remote_qpn;
     out.remote_qkey = work.remote_qkey;
+    out.xrc_srq = work.xrc_srq;
     out.address_vector = work.address_vector;
     out.length = static_cast<std::uint32_t>(work.inline_data.size());
     out.inline_data = work.inline_data;
@@ -63,7 +64,7 @@ Station::Station(Service service, std::uint32_t number, bool lend)
     config.pd = 1;
     config.max_send_wr = 4096;
     config.send_queue = &send_queue;
-    config.receive_queue = &receive_queue;
+    config.receive_queue = service == Service::kXrcInitiator ? nullptr : &receive_queue;
     qp = QueuePair::make(config, *this);
     parameters.mtu_bytes = 256;
     parameters.access = ipc::kAccessRemoteWrite | ipc::kAccessRemoteRead | ipc::kAccessRemoteAtomic;
@@ -150,6 +151,8 @@ net::Packet packet_for(const Station& to, net::Operation operation, std::uint32_
     net::Service service = net::Service::kRc;
     if (to.qp->config().service == Service::kUc) service = net::Service::kUc;
     if (to.qp->config().service == Service::kUd) service = net::Service::kUd;
+    if (to.qp->config().service == Service::kXrcInitiator || to.qp->config().service == Service::kXrcTarget)
+        service = net::Service::kXrc;
     packet.lrh.dlid = to.parameters.path.slid;
     packet.lrh.slid = to.parameters.path.dlid;
     packet.bth.opcode = net::opcode(service, operation);

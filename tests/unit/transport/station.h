@@ -45,6 +45,7 @@ struct Work {
     std::uint64_t swap = 0;
     std::uint32_t remote_qpn = 0;
     std::uint32_t remote_qkey = 0;
+    std::uint32_t xrc_srq = 0;
     ipc::AddressVector address_vector{};
     bool malformed = false;
 };
@@ -95,6 +96,7 @@ class Station final : public Host {
     bool complete_receive(QueuePair& qp, const Completion& completion) override;
     void raise(QueuePair& qp, QpEvent event) override;
     Status bind_window(QueuePair& qp, const SendRequest& request) override;
+    PortView port_of(const QueuePair&) override { return port; }
 
     /// Reset to RTS (or less) against `peer_number`; the address of a station is its QP number.
     void connect(std::uint32_t peer_number, QpState to = QpState::kRts);
@@ -126,6 +128,7 @@ class Station final : public Host {
     /// Called with each completion at the moment it is made, as a polling client would see it.
     std::function<void(const Completion&)> on_completion;
     Status bind_result = Status::kSuccess;
+    PortView port;  ///< to be set before connect()
     std::vector<SentPacket> out;
     std::vector<Completion> sends;
     std::vector<Completion> receives;

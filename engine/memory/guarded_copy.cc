@@ -88,6 +88,9 @@ template <typename Operation>
                                                           std::uint64_t add) {
     *before = __atomic_fetch_add(at, add, __ATOMIC_SEQ_CST);
 }
+[[gnu::noinline, gnu::no_sanitize_thread]] void store(std::uint64_t* at, std::uint64_t value) {
+    __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+}
 
 }  // namespace
 
@@ -136,6 +139,13 @@ std::optional<std::uint64_t> guarded_fetch_add(std::uint64_t* at, std::uint64_t 
         return std::nullopt;
     }
     return before;
+}
+
+bool guarded_store(std::uint64_t* at, std::uint64_t value) {
+    Access access;
+    access.first = access.second = reinterpret_cast<const char*>(at);
+    access.length = sizeof(*at);
+    return guarded(access, [=] { store(at, value); });
 }
 
 }  // namespace uib::memory

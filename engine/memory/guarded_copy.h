@@ -26,5 +26,7 @@ bool guarded_copy(void* to, const void* from, std::size_t n);
 std::optional<std::uint64_t> guarded_compare_swap(std::uint64_t* at, std::uint64_t compare,
                                                   std::uint64_t swap);
 std::optional<std::uint64_t> guarded_fetch_add(std::uint64_t* at, std::uint64_t add);
+/// Sequentially consistent store of an 8-byte aligned word in one piece. False when it could not be touched.
+bool guarded_store(std::uint64_t* at, std::uint64_t value);
 
 }  // namespace uib::memory

@@ -257,6 +257,17 @@ std::optional<std::uint64_t> Mover::fetch_add(Slice at, std::uint64_t add) {
         [=](std::uint64_t before) { return before + add; });
 }
 
+bool Mover::store(Slice at, std::uint64_t value) {
+    return implementation_
+        ->change_word(
+            at,
+            [=](std::uint64_t* word) {
+                return guarded_store(word, value) ? std::optional(value) : std::nullopt;
+            },
+            [=](std::uint64_t) { return value; })
+        .has_value();
+}
+
 void Mover::end_turn() {
     implementation_->write_all();
     implementation_->staging.reset();

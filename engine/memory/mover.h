@@ -53,6 +53,9 @@ class Mover {
     /// towards CPUs if the memory is mapped. Nullopt when memory cannot be reached. Flushes first.
     std::optional<std::uint64_t> compare_swap(Slice at, std::uint64_t compare, std::uint64_t swap);
     std::optional<std::uint64_t> fetch_add(Slice at, std::uint64_t add);
+    /// Atomic write: the 8 bytes of `value` as they lie in memory, seen whole or not at all, under the same
+    /// rules. False when memory cannot be reached.
+    bool store(Slice at, std::uint64_t value);
 
     /// End of the lane's turn: flushes and takes all views back.
     void end_turn();

@@ -102,7 +102,10 @@ TEST_F(GuardedCopyTest, atomics_work_and_fail) {
     EXPECT_EQ(*word, 42U);
     EXPECT_EQ(guarded_compare_swap(word, 42, 9), 42U);
     EXPECT_EQ(*word, 9U);
+    EXPECT_TRUE(guarded_store(word, 77));
+    EXPECT_EQ(*word, 77U);
     pages.cut(kPage);
+    EXPECT_FALSE(guarded_store(word, 1));
     EXPECT_EQ(guarded_fetch_add(word, 2), std::nullopt);
     EXPECT_EQ(guarded_compare_swap(word, 9, 1), std::nullopt);
 }

@@ -282,7 +282,11 @@ TEST_F(MoverTest, atomics_in_memory_that_is_not_mapped) {
     EXPECT_EQ(mover_.fetch_add(at(8, 8), ~std::uint64_t{0}), 7U);
     EXPECT_EQ(mover_.fetch_add(at(8, 8), 0), 6U);
     EXPECT_EQ(mover_.fetch_add(at(8, 4), 0), std::nullopt);
+    EXPECT_TRUE(mover_.store(at(8, 8), 99));
+    EXPECT_EQ(mover_.fetch_add(at(8, 8), 0), 99U);
+    EXPECT_FALSE(mover_.store(at(8, 4), 1));
     space_->bad_address = 8;
+    EXPECT_FALSE(mover_.store(at(8, 8), 1));
     EXPECT_EQ(mover_.fetch_add(at(8, 8), 2), std::nullopt);
 }
 
@@ -293,6 +297,9 @@ TEST_F(MoverTest, atomics_in_mapped_memory_aligned_or_not) {
         EXPECT_EQ(mover_.compare_swap(word, 5, 6), 5U) << offset;
         EXPECT_EQ(mover_.compare_swap(word, 5, 0), 6U) << offset;
         EXPECT_EQ(mover_.fetch_add(word, std::uint64_t{0} - 6), 6U) << offset;
+        EXPECT_TRUE(mover_.store(word, 0x0102030405060708)) << offset;
+        EXPECT_EQ(mover_.fetch_add(word, 0), 0x0102030405060708U) << offset;
+        EXPECT_TRUE(mover_.store(word, 0)) << offset;
     }
 }
 

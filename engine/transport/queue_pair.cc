@@ -5,6 +5,7 @@
 #include "engine/transport/uc_queue_pair.h"
 #include "engine/transport/ud_queue_pair.h"
 #include "engine/transport/xrc_initiator.h"
+#include "engine/transport/xrc_target.h"
 
 namespace uib::transport {
 
@@ -19,7 +20,7 @@ std::unique_ptr<QueuePair> QueuePair::make(const QpConfig& config, Host& host) {
         case Service::kXrcInitiator:
             return std::make_unique<XrcInitiator>(config, host);
         case Service::kXrcTarget:
-            break;
+            return std::make_unique<XrcTarget>(config, host);
         case Service::kRaw:
             return std::make_unique<RawQueuePair>(config, host);
     }

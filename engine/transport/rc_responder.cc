@@ -1,6 +1,8 @@
-// Inbound requests: PSN, opcode sequence, refusals (IBA 9.7.4.1, Figure 89; classes of 9.9.3.1).
+// Inbound requests: the order of the checks (IBA 9.7.4.1, Figure 89): PSN, opcode sequence, opcode, padding,
+// XRC domain; then, with the operation at hand, resources, R_Key, lengths, execution.
 #include "engine/transport/rc_responder.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/transport/aeth.h"
@@ -10,10 +12,13 @@ namespace uib::transport {
 
 using net::Operation;
 
+RcResponder::RcResponder(Machine& machine)
+    : machine_(machine), xrc_(machine.config().service == Service::kXrcTarget), pd_(machine.pd()) {}
+
 void RcResponder::restart() {
     forget_responses();
     count_ = 0;
-    waiting_ = false;
+    waiting_ = told_none_ = peer_may_wait_ = false;
     open_ = Open::kNone;
     msn_ = 0;
 }
@@ -34,13 +39,10 @@ void RcResponder::refresh() {
     machine_.address(out_);
 }
 
-bool RcResponder::may(std::uint32_t right) const {
-    return (machine_.parameters().access & right) != 0;
-}
-
 void RcResponder::on_request(const net::Packet& packet) {
     const std::uint32_t ahead = psn_distance(epsn_, packet.bth.psn);
     if (ahead != 0) {
+        // A distance of exactly 2^23 is behind: a requester with that many outstanding resends it.
         if (ahead < kPsnWindow) {
             out_of_sequence();
         } else {
@@ -49,26 +51,53 @@ void RcResponder::on_request(const net::Packet& packet) {
         return;
     }
     waiting_ = false;
+    if (nak_pending_ && aeth_kind(nak_syndrome_) == AethKind::kRnr) {
+        // Asked again before it was told to wait.
+        nak_pending_ = false;
+        ack_pending_ = true;
+    }
     const Operation operation = packet.bth.operation();
     if (!sequence_fits(operation)) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kRequestError);
-    } else if (net::is_send(operation)) {
+        refuse(kBadSequence);
+    } else if (!supports(operation)) {
+        refuse(kUnsupported);
+    } else if (packet.bth.pad != 0 && (net::is_first(operation) || net::is_middle(operation))) {
+        refuse(kBadPadding);
+    } else if (!xrc_ || find_receive_queue(packet)) {
+        execute(packet);
+    }
+}
+
+// Table 45. READ requests, atomics and codes that mean nothing stand alone.
+bool RcResponder::sequence_fits(Operation operation) const {
+    if (!net::is_middle(operation) && !net::is_last(operation)) return open_ == Open::kNone;
+    return open_ == (net::is_send(operation) ? Open::kSend : Open::kWrite);
+}
+
+// Functions of the service (C9-84) that this QP was set up for (C9-83).
+bool RcResponder::supports(Operation operation) const {
+    const std::uint32_t access = machine_.parameters().access;
+    if (net::is_send(operation)) return true;
+    if (net::is_write(operation)) return (access & ipc::kAccessRemoteWrite) != 0;
+    if (operation == Operation::kReadRequest) return (access & ipc::kAccessRemoteRead) != 0;
+    if (net::is_atomic(operation)) return (access & ipc::kAccessRemoteAtomic) != 0;
+    // An atomic write is a WRITE to the rights of QP and key, as for rdma_rxe.
+    return operation == Operation::kAtomicWrite && (access & ipc::kAccessRemoteWrite) != 0;
+}
+
+void RcResponder::execute(const net::Packet& packet) {
+    const Operation operation = packet.bth.operation();
+    if (net::is_send(operation)) {
         on_send(packet);
     } else if (net::is_write(operation)) {
         on_write(packet);
     } else if (operation == Operation::kReadRequest) {
         on_read(packet);
+    } else if (operation == Operation::kAtomicWrite) {
+        on_atomic_write(packet);
     } else {
         on_atomic(packet);
     }
-}
-
-// Table 45; reserved operations fit nowhere.
-bool RcResponder::sequence_fits(Operation operation) const {
-    const bool continues = net::is_middle(operation) || net::is_last(operation);
-    if (net::is_send(operation)) return open_ == (continues ? Open::kSend : Open::kNone);
-    if (net::is_write(operation)) return open_ == (continues ? Open::kWrite : Open::kNone);
-    return open_ == Open::kNone && (operation == Operation::kReadRequest || net::is_atomic(operation));
 }
 
 // One sequence NAK until the expected packet comes (C9-114).
@@ -84,38 +113,21 @@ void RcResponder::out_of_sequence() {
     nak_psn_ = epsn_;
 }
 
-void RcResponder::refuse_packet(std::uint8_t syndrome, Status status, QpEvent event) {
-    refuse(syndrome, epsn_, status, event);
-}
-
-// Classes A and C: the NAK goes out after what is owed for earlier requests; the receive request in use ends
-// in error, or an event tells of the refusal.
-void RcResponder::refuse(std::uint8_t syndrome, std::uint32_t psn, Status status, QpEvent event) {
-    QpCounters& counters = machine_.count();
-    if (syndrome == kNakInvalidRequest) ++counters.invalid_requests;
-    if (syndrome == kNakRemoteAccess) ++counters.remote_access_errors;
-    if (syndrome == kNakRemoteOperation) ++counters.remote_operation_errors;
-    nak_pending_ = true;
-    nak_syndrome_ = syndrome;
-    nak_psn_ = psn;
-    if (machine_.receive().in_use()) {
-        machine_.receive().fail(status, syndrome);
-    } else {
-        machine_.raise(event);
-    }
-    machine_.enter_error();
-}
-
-// False if there is none: an RNR NAK is owed (class B); or if it is malformed (class A).
+// False if there is none: an RNR NAK is owed (class B); or if it, or an SRQ as a whole, is at fault (class
+// A).
 bool RcResponder::take_receive() {
     switch (machine_.receive().take()) {
         case ReceiveMessage::Take::kTaken:
             return true;
         case ReceiveMessage::Take::kMalformed:
-            refuse_packet(kNakRemoteOperation, Status::kLocalQpOperation, QpEvent::kFatal);
+            refuse(kBadReceive);
             return false;
         case ReceiveMessage::Take::kNone:
             break;
+    }
+    if (machine_.receive().queue_failed()) {
+        refuse(kBadReceive);
+        return false;
     }
     waiting_ = true;
     nak_pending_ = true;
@@ -129,10 +141,17 @@ void RcResponder::executed(const net::Packet& packet) {
     acked_psn_ = epsn_;
     epsn_ = psn_add(epsn_, 1);
     if (packet.bth.ack_req) ack_pending_ = true;
-    if (nak_pending_ && aeth_kind(nak_syndrome_) == AethKind::kRnr) {
-        nak_pending_ = false;
-        ack_pending_ = true;
-    }
+}
+
+/// PSNs that a READ of `length` bytes takes.
+std::uint32_t RcResponder::response_packets(std::uint32_t length) const {
+    const std::uint64_t bytes = std::uint64_t{length} + machine_.mtu() - 1;
+    return std::max(1U, static_cast<std::uint32_t>(bytes >> machine_.mtu_shift()));
+}
+
+memory::Checked RcResponder::check_remote(memory::PdId pd, std::uint32_t rkey, std::uint64_t address,
+                                          std::uint64_t length, std::uint32_t right) const {
+    return machine_.keys().check_remote(pd, machine_.number(), rkey, address, length, right);
 }
 
 }  // namespace uib::transport

@@ -1,52 +1,47 @@
-// Atomic operations (IBA 9.4.5, 9.7.4.1.9 alignment, 9.7.5.1.3). Executed when they arrive, after all earlier
-// writes are in memory; the result is kept for duplicates.
-#include <algorithm>
-
-#include "engine/transport/aeth.h"
+// CmpSwap and FetchAdd (IBA 9.4.5, 9.7.4.1.9 alignment, 9.7.5.1.3). Executed when they arrive, after all
+// earlier writes are in memory; the result is kept for duplicates.
 #include "engine/transport/rc_responder.h"
 
 namespace uib::transport {
 
+using net::Operation;
+
 void RcResponder::on_atomic(const net::Packet& packet) {
     const net::AtomicEth& eth = packet.atomic;
-    if (!may(ipc::kAccessRemoteAtomic)) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kRequestError);
-        return;
-    }
     Saved* entry = save(packet, 1);
     if (entry == nullptr) return;
     const memory::Checked checked =
-        machine_.keys().check_remote(machine_.pd(), machine_.number(), eth.rkey, eth.address,
-                                     sizeof(std::uint64_t), ipc::kAccessRemoteAtomic);
+        check_remote(pd_, eth.rkey, eth.address, sizeof(std::uint64_t), ipc::kAccessRemoteAtomic);
     if (!checked.ok()) {
-        refuse_packet(kNakRemoteAccess, Status::kRemoteAccess, QpEvent::kAccessError);
+        refuse(kBadKey);
         return;
     }
-    if (eth.address % sizeof(std::uint64_t) != 0 || !packet.payload.empty()) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kAccessError);
+    if (!packet.payload.empty()) {
+        refuse(kBadLength);
+        return;
+    }
+    if (eth.address % sizeof(std::uint64_t) != 0) {
+        refuse(kMisaligned);
         return;
     }
     std::optional<std::uint64_t> original;
     if (machine_.flush_writes()) {
-        original = packet.bth.operation() == net::Operation::kFetchAdd
+        original = packet.bth.operation() == Operation::kFetchAdd
                        ? machine_.mover().fetch_add(checked.slice, eth.swap_add)
                        : machine_.mover().compare_swap(checked.slice, eth.compare, eth.swap_add);
     }
     if (!original) {
-        refuse_packet(kNakRemoteOperation, Status::kRemoteOperation, QpEvent::kFatal);
+        refuse(kMemoryFailed);
         return;
     }
     entry->original = *original;
-    ++newest_;
-    count_ = std::min(count_ + 1, depth_);
-    epsn_ = psn_add(epsn_, 1);
-    msn_ = psn_add(msn_, 1);
-    ack_pending_ = false;  // the response acknowledges what is older
+    keep(*entry);
 }
 
+/// The answer to any atomic: its result or, for an atomic write, an empty READ response.
 void RcResponder::send_atomic(Saved& saved) {
-    out_.bth.opcode = net::opcode(net::Service::kRc, net::Operation::kAtomicAcknowledge);
-    out_.bth.psn = saved.psn;
+    const bool write = saved.operation == Operation::kAtomicWrite;
+    start_response(write ? Operation::kReadResponseOnly : Operation::kAtomicAcknowledge, saved.psn);
     fill_aeth(ack_syndrome());
     out_.atomic_original = saved.original;
     machine_.transmit(out_);

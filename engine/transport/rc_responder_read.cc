@@ -9,17 +9,19 @@ namespace uib::transport {
 
 using net::Operation;
 
-// Room in the ring for a new READ or atomic, or nullptr after refusing it (C9-86).
+// Room in the ring for a new READ or atomic, or nullptr after refusing it (C9-86): the oldest place is free
+// once its response has been sent. keep() makes it count.
 RcResponder::Saved* RcResponder::save(const net::Packet& packet, std::uint32_t packets) {
     const std::uint32_t oldest = newest_ - depth_;
     const bool full =
         depth_ == 0 || (newest_ - serve_ == depth_ && saved(oldest).pending && !saved(oldest).duplicate);
     if (full) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kAccessError);
+        refuse(kNoReadResources);
         return nullptr;
     }
     if (newest_ - serve_ == depth_) ++serve_;
     Saved& entry = saved(newest_);
+    entry.pd = pd_;
     entry.psn = epsn_;
     entry.packets = packets;
     entry.first = entry.next = 0;
@@ -30,36 +32,34 @@ RcResponder::Saved* RcResponder::save(const net::Packet& packet, std::uint32_t p
     return &entry;
 }
 
+// The request is accepted: its response is owed and acknowledges what is older.
+void RcResponder::keep(const Saved& saved) {
+    ++newest_;
+    count_ = std::min(count_ + 1, depth_);
+    epsn_ = psn_add(epsn_, saved.packets);
+    msn_ = psn_add(msn_, 1);
+    ack_pending_ = false;
+}
+
+// The length of the RETH comes before the key: more than 2^31 bytes lie in hardly any region, and the
+// requester is to be told of the length (C9-94).
 void RcResponder::on_read(const net::Packet& packet) {
     const net::Reth& reth = packet.reth;
-    if (!may(ipc::kAccessRemoteRead)) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kRequestError);
-        return;
-    }
-    const std::uint32_t packets =
-        std::max(1U, static_cast<std::uint32_t>((std::uint64_t{reth.dma_length} + machine_.mtu() - 1) >>
-                                                machine_.mtu_shift()));
-    Saved* entry = save(packet, packets);
+    Saved* entry = save(packet, response_packets(reth.dma_length));
     if (entry == nullptr) return;
     if (reth.dma_length > kMaxMessageBytes || !packet.payload.empty()) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kAccessError);
+        refuse(kBadLength);
         return;
     }
-    if (reth.dma_length != 0 && !machine_.keys()
-                                     .check_remote(machine_.pd(), machine_.number(), reth.rkey, reth.address,
-                                                   reth.dma_length, ipc::kAccessRemoteRead)
-                                     .ok()) {
-        refuse_packet(kNakRemoteAccess, Status::kRemoteAccess, QpEvent::kAccessError);
+    if (reth.dma_length != 0 &&
+        !check_remote(pd_, reth.rkey, reth.address, reth.dma_length, ipc::kAccessRemoteRead).ok()) {
+        refuse(kBadKey);
         return;
     }
     entry->address = reth.address;
     entry->rkey = reth.rkey;
     entry->length = reth.dma_length;
-    ++newest_;
-    count_ = std::min(count_ + 1, depth_);
-    epsn_ = psn_add(epsn_, packets);
-    msn_ = psn_add(msn_, 1);
-    ack_pending_ = false;  // the response acknowledges what is older
+    keep(*entry);
 }
 
 // A burst of response packets; the number sent.
@@ -79,19 +79,17 @@ std::uint32_t RcResponder::send_read(Saved& saved, std::uint32_t budget) {
         const std::size_t part = std::min<std::size_t>(view.size(), machine_.mtu());
         const bool first = saved.next == saved.first;
         const bool last = saved.next + 1 == saved.end;
-        const Operation operation =
-            first ? (last ? Operation::kReadResponseOnly : Operation::kReadResponseFirst)
-                  : (last ? Operation::kReadResponseLast : Operation::kReadResponseMiddle);
-        out_.bth.opcode = net::opcode(net::Service::kRc, operation);
-        out_.bth.psn = psn_add(saved.psn, saved.next);
+        start_response(first ? (last ? Operation::kReadResponseOnly : Operation::kReadResponseFirst)
+                             : (last ? Operation::kReadResponseLast : Operation::kReadResponseMiddle),
+                       psn_add(saved.psn, saved.next));
         if (first || last) fill_aeth(ack_syndrome());
         out_.payload = view.first(part);
+        out_.bth.pad = static_cast<std::uint8_t>((0 - part) & 3);
         machine_.transmit(out_);
         view = view.subspan(part);
         ++saved.next;
         ++packets;
     } while (!view.empty());
-    out_.payload = {};
     if (saved.next == saved.end) saved.pending = false;
     return packets;
 }
@@ -99,15 +97,15 @@ std::uint32_t RcResponder::send_read(Saved& saved, std::uint32_t budget) {
 bool RcResponder::gather_read(Saved& saved, std::uint32_t length, std::span<const std::byte>& view) {
     if (length == 0) return true;
     const std::uint64_t offset = std::uint64_t{saved.next} << machine_.mtu_shift();
-    const memory::Checked checked = machine_.keys().check_remote(
-        machine_.pd(), machine_.number(), saved.rkey, saved.address + offset, length, ipc::kAccessRemoteRead);
+    const memory::Checked checked =
+        check_remote(saved.pd, saved.rkey, saved.address + offset, length, ipc::kAccessRemoteRead);
     if (!checked.ok()) {
-        fail_read(saved, kNakRemoteAccess, Status::kRemoteAccess, QpEvent::kAccessError);
+        fail_read(saved, kBadKey);
         return false;
     }
     const auto gathered = machine_.mover().gather(std::span(&checked.slice, 1));
     if (!gathered) {
-        fail_read(saved, kNakRemoteOperation, Status::kRemoteOperation, QpEvent::kFatal);
+        fail_read(saved, kMemoryFailed);
         return false;
     }
     view = *gathered;
@@ -116,11 +114,13 @@ bool RcResponder::gather_read(Saved& saved, std::uint32_t length, std::span<cons
 
 // A NAK takes the place of the packet at fault and of all that was to follow; a duplicate just ends
 // (C9-100, C9-108, C9-109).
-void RcResponder::fail_read(Saved& saved, std::uint8_t syndrome, Status status, QpEvent event) {
+void RcResponder::fail_read(Saved& saved, const Refusal& refusal) {
     saved.pending = false;
-    if (saved.duplicate) return;
-    serve_ = newest_;
-    refuse(syndrome, psn_add(saved.psn, saved.next), status, event);
+    if (saved.duplicate) {
+        ++machine_.count().dropped_duplicates;
+        return;
+    }
+    refuse_response(refusal, psn_add(saved.psn, saved.next));
 }
 
 }  // namespace uib::transport

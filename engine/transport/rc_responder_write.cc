@@ -2,8 +2,9 @@
 //
 // The first packet's check covers the whole range of the RETH, so that a WRITE that would run over its region
 // leaves no byte; later packets are checked one by one, as the key may have gone meanwhile. Zero length
-// checks nothing (C9-88). The receive request of an immediate is taken with its last packet.
-#include "engine/transport/aeth.h"
+// checks nothing (C9-88). A message whose bytes are not as many as the RETH says is refused with the packet
+// that shows it. Lengths are looked at before the key, as rdma_rxe does. The receive request of an immediate
+// is taken with its last packet.
 #include "engine/transport/opcodes.h"
 #include "engine/transport/rc_responder.h"
 
@@ -11,25 +12,16 @@ namespace uib::transport {
 
 void RcResponder::on_write(const net::Packet& packet) {
     const net::Operation operation = packet.bth.operation();
-    if (!may(ipc::kAccessRemoteWrite)) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kRequestError);
-        return;
-    }
     if (net::has_immediate(operation) && !take_receive()) return;
     const std::size_t length = packet.payload.size();
     if (starts_message(operation) && !start_write(packet)) return;
     const bool ends = ends_message(operation);
     if (!length_fits(operation, length, machine_.mtu()) ||
         (ends ? length != write_rest_ : length > write_rest_)) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kAccessError);
-        return;
-    }
-    if (!write_payload(packet)) {
-        refuse_packet(kNakRemoteAccess, Status::kLocalAccess, QpEvent::kAccessError);
-        return;
-    }
-    if (ends) {
-        open_ = Open::kNone;
+        refuse(kBadLength);
+    } else if (!write_payload(packet)) {
+        refuse(kBadKey);
+    } else if (ends) {
         finish_write(packet);
     } else {
         open_ = Open::kWrite;
@@ -39,7 +31,7 @@ void RcResponder::on_write(const net::Packet& packet) {
 
 bool RcResponder::start_write(const net::Packet& packet) {
     if (packet.reth.dma_length > kMaxMessageBytes) {
-        refuse_packet(kNakInvalidRequest, Status::kRemoteInvalidRequest, QpEvent::kAccessError);
+        refuse(kBadLength);
         return false;
     }
     write_address_ = packet.reth.address;
@@ -52,9 +44,8 @@ bool RcResponder::write_payload(const net::Packet& packet) {
     const auto length = static_cast<std::uint32_t>(packet.payload.size());
     if (length == 0) return true;
     const bool starts = starts_message(packet.bth.operation());
-    memory::Checked checked =
-        machine_.keys().check_remote(machine_.pd(), machine_.number(), write_rkey_, write_address_,
-                                     starts ? write_rest_ : length, ipc::kAccessRemoteWrite);
+    memory::Checked checked = check_remote(pd_, write_rkey_, write_address_, starts ? write_rest_ : length,
+                                           ipc::kAccessRemoteWrite);
     if (!checked.ok()) return false;
     checked.slice.length = length;
     machine_.mover().scatter(machine_.number(), checked.slice, packet.payload);
@@ -63,15 +54,16 @@ bool RcResponder::write_payload(const net::Packet& packet) {
     return true;
 }
 
-bool RcResponder::finish_write(const net::Packet& packet) {
+void RcResponder::finish_write(const net::Packet& packet) {
     const bool immediate = net::has_immediate(packet.bth.operation());
     if (immediate && !machine_.flush_writes()) {
-        refuse_packet(kNakRemoteOperation, Status::kLocalProtection, QpEvent::kFatal);
-        return false;
+        refuse(kReceiveBuffer);
+        return;
     }
+    open_ = Open::kNone;
     msn_ = psn_add(msn_, 1);
     executed(packet);
-    if (!immediate) return true;
+    if (!immediate) return;
     Completion completion;
     completion.opcode = static_cast<std::uint8_t>(ipc::ReceiveOpcode::kReceiveRdmaWithImmediate);
     completion.flags = ipc::kCqeImmediate;
@@ -79,7 +71,6 @@ bool RcResponder::finish_write(const net::Packet& packet) {
     completion.immediate = packet.immediate;
     completion.byte_len = write_length_;
     machine_.receive().complete(completion);
-    return true;
 }
 
 }  // namespace uib::transport

@@ -9,11 +9,15 @@
 
 namespace uib::transport {
 
+ReceiveMessage::ReceiveMessage(Machine& machine)
+    : machine_(machine), source_{machine.receive_queue(), machine.pd(), machine.config().client, 0} {}
+
+void ReceiveMessage::draw_from(const XrcReceiveQueue& queue) {
+    source_ = queue;
+}
+
 ReceiveMessage::Take ReceiveMessage::take() {
-    if (!kept_) {
-        ReceiveQueue* queue = machine_.receive_queue();
-        if (queue == nullptr || !queue->take(request_)) return Take::kNone;
-    }
+    if (!kept_ && (source_.queue == nullptr || !source_.queue->take(request_))) return Take::kNone;
     in_use_ = true;
     kept_ = false;
     inlined_ = false;
@@ -21,6 +25,10 @@ ReceiveMessage::Take ReceiveMessage::take() {
     entry_offset_ = 0;
     received_ = 0;
     return request_.malformed ? Take::kMalformed : Take::kTaken;
+}
+
+bool ReceiveMessage::queue_failed() const {
+    return source_.queue != nullptr && source_.queue->failed();
 }
 
 ReceiveMessage::Put ReceiveMessage::put(std::span<const std::byte> payload, bool whole) {
@@ -76,7 +84,7 @@ bool ReceiveMessage::scatter(std::span<const std::byte> payload) {
         const std::size_t part = std::min<std::size_t>(payload.size(), entry.length - entry_offset_);
         if (part > 0) {
             const memory::Checked checked = machine_.keys().check_local(
-                machine_.pd(), entry.lkey, entry.address + entry_offset_, part, true);
+                source_.pd, entry.lkey, entry.address + entry_offset_, part, true);
             if (!checked.ok()) return false;
             machine_.mover().scatter(machine_.number(), checked.slice, payload.first(part));
             payload = payload.subspan(part);
@@ -118,9 +126,9 @@ ReceiveMessage::Entries ReceiveMessage::check_entries(std::uint64_t length) cons
         length -= part;
         if (part == 0) continue;
         const memory::Checked checked =
-            machine_.keys().check_local(machine_.pd(), at.lkey, at.address, part, true);
+            machine_.keys().check_local(source_.pd, at.lkey, at.address, part, true);
         if (!checked.ok()) return Entries::kRefused;
-        if (checked.slice.region->placing_client() != machine_.config().client) result = Entries::kScatter;
+        if (checked.slice.region->placing_client() != source_.client) result = Entries::kScatter;
     }
     return result;
 }
@@ -132,7 +140,9 @@ void ReceiveMessage::complete(Completion completion) {
     completion.wqe_index = request_.slot;
     completion.flags |= ipc::kCqeReceive;
     if (inlined_ && completion.status == Status::kSuccess) completion.flags |= ipc::kCqeInline;
-    if (machine_.receive_queue()->shared()) completion.flags |= ipc::kCqeSrq;
+    completion.xrc_srq = source_.number;
+    // The queue of an XRC SRQ may be gone by now; that it was shared is known.
+    if (source_.number != 0 || source_.queue->shared()) completion.flags |= ipc::kCqeSrq;
     if (completion.opcode == 0) {
         completion.opcode = static_cast<std::uint8_t>(ipc::ReceiveOpcode::kReceive);
         completion.byte_len = static_cast<std::uint32_t>(received_);

@@ -3,11 +3,15 @@
 // take() gets one from the receive queue (or the one a dropped message left for reuse, class D1), put() lays
 // payload into it, complete() or fail() ends it. Short whole messages go into the slot's inline area; the
 // rest is scattered, and the caller flushes before it completes. Keys are checked as bytes arrive.
+//
+// The receive queue is the QP's own. An XRC target has none: draw_from() names the SRQ of each packet, whose
+// PD then holds for the buffers; the completion carries the SRQ's number.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "engine/transport/host.h"
 #include "engine/transport/types.h"
 
 namespace uib::transport {
@@ -19,9 +23,14 @@ class ReceiveMessage {
     enum class Take { kTaken, kNone, kMalformed };
     enum class Put { kDone, kTooLong, kProtection };
 
-    explicit ReceiveMessage(Machine& machine) : machine_(machine) {}
+    explicit ReceiveMessage(Machine& machine);
+
+    /// XRC: the SRQ of the packet at hand; take() may be called until the packet is done.
+    void draw_from(const XrcReceiveQueue& queue);
 
     Take take();
+    /// True when take() found nothing because the queue itself is in error (o9-157.2.3).
+    [[nodiscard]] bool queue_failed() const;
     /// Appends payload; `whole` when the message is this one packet.
     Put put(std::span<const std::byte> payload, bool whole);
     /// A datagram with the 40 bytes in front of it. `grh` is empty when the packet had none: the bytes are
@@ -46,6 +55,7 @@ class ReceiveMessage {
     bool skip(std::uint64_t length);
 
     Machine& machine_;
+    XrcReceiveQueue source_;  ///< its number is 0 for the QP's own queue
     bool in_use_ = false;
     bool kept_ = false;
     bool inlined_ = false;

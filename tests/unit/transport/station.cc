@@ -63,8 +63,11 @@ Station::Station(Service service, std::uint32_t number, bool lend)
     config.service = service;
     config.pd = 1;
     config.max_send_wr = 4096;
-    config.send_queue = &send_queue;
-    config.receive_queue = service == Service::kXrcInitiator ? nullptr : &receive_queue;
+    config.xrc_domain = kXrcDomain;
+    const bool target = service == Service::kXrcTarget;
+    config.send_queue = target ? nullptr : &send_queue;
+    config.receive_queue = target || service == Service::kXrcInitiator ? nullptr : &receive_queue;
+    receive_queue.is_shared = target;
     qp = QueuePair::make(config, *this);
     parameters.mtu_bytes = 256;
     parameters.access = ipc::kAccessRemoteWrite | ipc::kAccessRemoteRead | ipc::kAccessRemoteAtomic;
@@ -110,6 +113,12 @@ void Station::raise(QueuePair&, QpEvent event) {
 Status Station::bind_window(QueuePair&, const SendRequest& request) {
     binds.push_back(request.wr_id);
     return bind_result;
+}
+
+const XrcReceiveQueue* Station::xrc_receive_queue(std::uint32_t number, std::uint32_t domain) {
+    if (number == 0 || number != srq_number || domain != srq_domain) return nullptr;
+    xrc_queue_ = {&receive_queue, srq_pd, 0, srq_number};
+    return &xrc_queue_;
 }
 
 void Station::post_receive(std::uint64_t wr_id, std::uint64_t address, std::uint32_t length) {
@@ -159,6 +168,7 @@ net::Packet packet_for(const Station& to, net::Operation operation, std::uint32_
     packet.bth.psn = psn & 0xFFFFFF;
     packet.bth.dest_qp = to.qp->config().number;
     packet.bth.ack_req = ack_req;
+    packet.xrc_srq = to.srq_number;
     packet.deth = {to.parameters.qkey, to.parameters.dest_qp};
     packet.payload = payload;
     return packet;

@@ -70,9 +70,11 @@ class ListReceiveQueue final : public ReceiveQueue {
     bool take(ReceiveRequest& out) override;
     std::uint32_t available() override { return static_cast<std::uint32_t>(posted.size()); }
     [[nodiscard]] bool shared() const override { return is_shared; }
+    [[nodiscard]] bool failed() const override { return is_failed; }
 
     std::deque<Entry> posted;
     bool is_shared = false;
+    bool is_failed = false;
     /// Inline area of the slot of request `wr_id`, if inline receives are on.
     bool inline_receives = false;
     std::deque<std::vector<std::byte>> areas;
@@ -96,6 +98,7 @@ class Station final : public Host {
     bool complete_receive(QueuePair& qp, const Completion& completion) override;
     void raise(QueuePair& qp, QpEvent event) override;
     Status bind_window(QueuePair& qp, const SendRequest& request) override;
+    const XrcReceiveQueue* xrc_receive_queue(std::uint32_t number, std::uint32_t domain) override;
     PortView port_of(const QueuePair&) override { return port; }
 
     /// Reset to RTS (or less) against `peer_number`; the address of a station is its QP number.
@@ -134,6 +137,11 @@ class Station final : public Host {
     std::vector<Completion> receives;
     std::vector<QpEvent> events;
     std::vector<std::uint64_t> binds;
+    /// An XRC target's SRQ is receive_queue, by this number and in this domain; 0: it is gone.
+    static constexpr std::uint32_t kXrcDomain = 5;
+    std::uint32_t srq_number = 0x51;
+    std::uint32_t srq_domain = kXrcDomain;
+    memory::PdId srq_pd = 1;
     ListSendQueue send_queue;
     ListReceiveQueue receive_queue;
     QpParameters parameters;
@@ -144,6 +152,7 @@ class Station final : public Host {
   private:
     memory::KeyTable keys_{7};
     memory::Mover mover_;
+    XrcReceiveQueue xrc_queue_;
 };
 
 /// The byte at `index` of pattern `seed`.

@@ -6,22 +6,16 @@
 // nothing to learn: the addresses are those of the ports. VLAN tags are carried and not looked at.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "net/wire/mac_address.h"
+
 namespace uib::net {
 
-using MacAddress = std::array<std::uint8_t, 6>;
-
 inline constexpr std::size_t kEthernetHeaderBytes = 14;
-
-/// Bit 0 of the first byte: a group, broadcast among them.
-constexpr bool is_multicast(const MacAddress& address) {
-    return (address[0] & 1) != 0;
-}
 
 class EthernetSwitch {
   public:

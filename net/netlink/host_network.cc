@@ -22,13 +22,12 @@ namespace {
 
 constexpr std::size_t kBuffer = 16384;
 constexpr std::uint16_t kDiscardPort = 9;
-constexpr std::size_t kV4Offset = 12;  // of the IPv4 address in a GID
 
 std::size_t address_bytes(const Gid& gid) {
     return is_ipv4(gid) ? sizeof(in_addr) : sizeof(in6_addr);
 }
 const std::uint8_t* address_data(const Gid& gid) {
-    return is_ipv4(gid) ? gid.data() + kV4Offset : gid.data();
+    return is_ipv4(gid) ? gid.data() + kIpv4InGid : gid.data();
 }
 unsigned char family_of(const Gid& gid) {
     return is_ipv4(gid) ? AF_INET : AF_INET6;
@@ -38,7 +37,7 @@ Gid gid_from(int family, const void* address) {
     Gid gid{};
     if (family == AF_INET) {
         gid[10] = gid[11] = 0xFF;
-        std::memcpy(gid.data() + kV4Offset, address, sizeof(in_addr));
+        std::memcpy(gid.data() + kIpv4InGid, address, sizeof(in_addr));
     } else {
         std::memcpy(gid.data(), address, gid.size());
     }
@@ -70,7 +69,7 @@ int rank(const HostAddress& address) {
 
 bool multicast_mac(const Gid& to, MacAddress& mac) {
     if (is_ipv4(to)) {
-        if ((to[kV4Offset] & 0xF0) != 0xE0) return false;
+        if ((to[kIpv4InGid] & 0xF0) != 0xE0) return false;
         mac = {0x01, 0x00, 0x5E, static_cast<std::uint8_t>(to[13] & 0x7F), to[14], to[15]};
         return true;
     }

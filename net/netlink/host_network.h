@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "net/port/frame_port.h"
-#include "net/wire/packet.h"
+#include "net/wire/gid.h"
+#include "net/wire/mac_address.h"
 
 namespace uib::net {
 
@@ -26,12 +26,6 @@ struct HostAddress {
     std::uint8_t prefix_length = 0;
     bool operator==(const HostAddress&) const = default;
 };
-
-constexpr bool is_ipv4(const Gid& gid) {
-    for (std::size_t i = 0; i < 10; ++i)
-        if (gid[i] != 0) return false;
-    return gid[10] == 0xFF && gid[11] == 0xFF;
-}
 
 class HostNetwork {
   public:

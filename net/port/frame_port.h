@@ -11,15 +11,14 @@
 // Frames are without FCS. What a driver loses, cuts or refuses is counted here, by cause.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
-namespace uib::net {
+#include "net/wire/mac_address.h"
 
-using MacAddress = std::array<std::uint8_t, 6>;
+namespace uib::net {
 
 struct FramePortCounters {
     std::uint64_t rx_frames = 0;

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "net/wire/bytes.h"
+#include "net/wire/gid.h"
+#include "net/wire/ipv4.h"
 
 namespace uib::net {
 namespace {
@@ -73,6 +75,11 @@ GrhFields parse_grh(std::span<const std::byte, kGrhBytes> in) {
 
 std::array<std::byte, kGrhBytes> encode_grh(const Grh& grh, std::size_t payload_length) {
     std::array<std::byte, kGrhBytes> bytes{};
+    if (is_ipv4(grh.dgid)) {
+        // RoCE v2 over IPv4: the header stands at the end of the area (Annex A17.4.5.2).
+        build_ipv4(grh, payload_length, std::span(bytes).last<kIpv4Bytes>());
+        return bytes;
+    }
     build_grh({.grh = grh, .payload_length = static_cast<std::uint16_t>(payload_length)}, bytes);
     return bytes;
 }

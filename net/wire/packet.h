@@ -108,8 +108,8 @@ struct Packet {
     Grh grh;
 };
 
-/// The GRH's 40 bytes as a UD receiver finds them in front of its payload. `payload_length` counts what
-/// follows the GRH.
+/// The GRH's 40 bytes as a UD receiver finds them in front of its payload; with IPv4 addresses 20 undefined
+/// bytes (zeros) and an IPv4 header. `payload_length` counts what follows the GRH.
 std::array<std::byte, kGrhBytes> encode_grh(const Grh& grh, std::size_t payload_length);
 
 }  // namespace uib::net

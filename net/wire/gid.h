@@ -1,0 +1,28 @@
+// GIDs that stand for IPv4 addresses (Annex A17.4.5.2: ::ffff:a.b.c.d).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "net/wire/packet.h"
+
+namespace uib::net {
+
+inline constexpr std::size_t kIpv4InGid = 12;  ///< where the address starts
+
+constexpr bool is_ipv4(const Gid& gid) {
+    return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) &&
+           gid[10] == 0xFF && gid[11] == 0xFF;
+}
+
+/// `address` in host order.
+constexpr Gid gid_of_ipv4(std::uint32_t address) {
+    Gid gid{};
+    gid[10] = gid[11] = 0xFF;
+    for (std::size_t i = 0; i < 4; ++i)
+        gid[kIpv4InGid + i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
+    return gid;
+}
+
+}  // namespace uib::net

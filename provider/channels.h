@@ -40,6 +40,14 @@ class Channels {
     /// As ioctl() on cmd_fd.
     int on_ioctl(unsigned long request, void* argument);
 
+    // Fork (fork.h): the parent's channels are unknown in the child.
+    void before_fork() { mutex_.lock(); }
+    void after_fork_in_parent() { mutex_.unlock(); }
+    void after_fork_in_child() {
+        channels_.clear();
+        mutex_.unlock();
+    }
+
     /// A new channel: its read end, the caller's. -1 with errno set on failure.
     int create();
 

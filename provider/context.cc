@@ -16,45 +16,13 @@
 #include "provider/abi_34.h"
 #include "provider/cq.h"
 #include "provider/driver.h"
+#include "provider/fork.h"
 #include "provider/qp.h"
 
 namespace uib::provider {
 namespace {
 
 constexpr std::uint64_t kProbeValue = 0x756962207065656bULL;
-
-// Every context of the process, for the handlers of fork().
-struct ContextRegistry {
-    std::mutex mutex;
-    std::vector<Context*> contexts;
-};
-ContextRegistry& registry() {
-    static auto* instance = new ContextRegistry;  // outlives every thread that may still fork at exit
-    return *instance;
-}
-
-void before_fork() {
-    registry().mutex.lock();
-}
-void after_fork_in_parent() {
-    registry().mutex.unlock();
-}
-void after_fork_in_child() {
-    for (Context* context : registry().contexts) context->control().declare_foreign();
-    registry().mutex.unlock();
-}
-
-void enter_registry(Context* context) {
-    static std::once_flag once;
-    std::call_once(once, [] { ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); });
-    const std::lock_guard lock(registry().mutex);
-    registry().contexts.push_back(context);
-}
-
-void leave_registry(Context* context) {
-    const std::lock_guard lock(registry().mutex);
-    std::erase(registry().contexts, context);
-}
 
 /// Lets the process at the other end read this one's memory where Yama would forbid it.
 void admit_engine(int socket) {
@@ -119,6 +87,9 @@ Context& Context::of(ibv_context* verbs) {
                 ->context;
 }
 
+Context::Context(ibv_context* verbs)
+    : verbs_(verbs), staging_(std::make_unique<StagingPool>(control_)), channels_(control_) {}
+
 Context::~Context() = default;
 
 int Context::start() {
@@ -141,20 +112,39 @@ int Context::start_imported(int cmd_fd) {
     }
     control_.use(own_socket_.get());
     if (const int error = shake_hands(ipc::kHelloImport); error != 0) return error;
-    ipc::ImportContextReply joined{};
-    const int fds[] = {cmd_fd};
-    if (const int error = control_.query(ipc::Operation::kImportContext, joined, fds); error != 0)
-        return error;
+    if (const int error = join(cmd_fd); error != 0) return error;
     channels_.register_with_shim(cmd_fd, duplicate_for_imported, this);
     return 0;
 }
 
 int Context::shake_hands(std::uint32_t flags) {
+    SessionEnds ends;
+    if (const int error = say_hello(flags, ends); error != 0) return error;
+    async_ = std::move(ends.async);
+    if (const int error = learn_device(); error != 0) return error;
+    enter_fork_registry(this);
+    return watch(std::move(ends));
+}
+
+int Context::watch(SessionEnds ends) {
+    return monitor_.start(control_.fd(), std::move(ends.helper), std::move(ends.staging),
+                          [this] { on_engine_death(); });
+}
+
+/// Joins the context whose session has the socket `cmd_fd`.
+int Context::join(int cmd_fd) {
+    ipc::ImportContextReply joined{};
+    const int fds[] = {cmd_fd};
+    return control_.query(ipc::Operation::kImportContext, joined, fds);
+}
+
+int Context::say_hello(std::uint32_t flags, SessionEnds& ends) {
     admit_engine(control_.fd());
-    if (!async_.open()) return errno;
+    if (!ends.async.open()) return errno;
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return errno;
-    UniqueFd helper(pair[0]), engine_helper(pair[1]);
+    ends.helper.reset(pair[0]);
+    UniqueFd engine_helper(pair[1]);
 
     ipc::HelloRequest request{};
     request.flags = flags;
@@ -162,22 +152,17 @@ int Context::shake_hands(std::uint32_t flags) {
     probe_ = {kProbeValue, 0};
     request.probe_address = reinterpret_cast<std::uint64_t>(probe_.data());
     request.probe_value = kProbeValue;
-    const int fds[] = {control_.fd(), async_.write_end.get(), engine_helper.get()};
+    const int fds[] = {control_.fd(), ends.async.write_end.get(), engine_helper.get()};
     ipc::HelloReply reply{};
     std::vector<UniqueFd> received;
     if (const int error = control_.call(ipc::Operation::kHello, request, reply, fds, &received); error != 0)
         return error;
     engine_helper.reset();
-    UniqueFd staging;
     if (reply.memory_mode == static_cast<std::uint32_t>(ipc::MemoryMode::kHelper)) {
         if (received.size() < 3) return EPROTO;
-        staging = std::move(received[2]);
+        ends.staging = std::move(received[2]);
     }
-    if (const int error = take_hello_reply(reply, std::move(received)); error != 0) return error;
-    if (const int error = learn_device(); error != 0) return error;
-    enter_registry(this);
-    return monitor_.start(control_.fd(), std::move(helper), std::move(staging),
-                          [this] { on_engine_death(); });
+    return take_hello_reply(reply, std::move(received));
 }
 
 int Context::take_hello_reply(const ipc::HelloReply& reply, std::vector<UniqueFd> fds) {
@@ -200,9 +185,8 @@ int Context::learn_device() {
 }
 
 void Context::stop() {
-    leave_registry(this);
+    leave_fork_registry(this);
     channels_.unregister_from_shim();
-    if (control_.liveness() == Liveness::kForeign) monitor_.forget();
     monitor_.stop();
 }
 
@@ -228,6 +212,7 @@ int Context::query_port(std::uint32_t number, ipc::PortAttributes& attributes) {
 void Context::add_qp(Qp* qp) {
     const std::lock_guard lock(objects_mutex_);
     qps_.push_back(qp);
+    if (qp->slot >= ipc::kDoorbellSlots) return;  // an XRC target: no completion asks for it
     std::atomic<QpPage*>& place = qp_pages_[qp->slot / kQpsPerPage];
     QpPage* page = place.load(std::memory_order_relaxed);
     if (page == nullptr) {
@@ -241,6 +226,7 @@ void Context::add_qp(Qp* qp) {
 void Context::remove_qp(Qp* qp) {
     const std::lock_guard lock(objects_mutex_);
     std::erase(qps_, qp);
+    if (qp->slot >= ipc::kDoorbellSlots) return;
     QpPage* page = qp_pages_[qp->slot / kQpsPerPage].load(std::memory_order_relaxed);
     // The engine may have given the slot to a new QP already.
     Qp* expected = qp;

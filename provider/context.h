@@ -2,15 +2,15 @@
 //
 //   ContextShell  what libibverbs allocates and frees; its tail points to the Context
 //   Context       control channel, arena, doorbells, tables of queues and keys, monitor thread, completion
-//   channels
+//                 channels
 //
 // Verbs objects (Pd, Mr, Cq, Qp, Srq, Ah) begin with libibverbs' own structure, so that the handle the
 // program holds is the object. They belong to the program between create and destroy; the context's tables
 // only refer to them.
 //
-// Life: alive, then either dead (the engine is gone) or foreign (the process is a fork's child). See
-// Liveness. What a dead context does is in monitor.h and cq.h; a foreign one refuses every call and is only
-// good for being closed.
+// Life: alive, then perhaps dead (the engine is gone); what a dead context does is in monitor.h and cq.h. In
+// a fork's child it is foreign until the first control call, then alive again, with a session of its own
+// (fork.h).
 //
 // Locks, outermost first: a CQ's, then `objects_mutex`, then a QP's or SRQ's. The control channel's mutex is
 // taken under none of them but a CQ's that is being resized and a QP's whose first long payload asks for the
@@ -55,7 +55,7 @@ struct PortFacts {
 
 class Context {
   public:
-    explicit Context(ibv_context* verbs) : verbs_(verbs), staging_(control_), channels_(control_) {}
+    explicit Context(ibv_context* verbs);
     ~Context();
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -72,13 +72,23 @@ class Context {
     ControlChannel& control() { return control_; }
     Channels& channels() { return channels_; }
     LkeyTable& lkeys() { return lkeys_; }
-    StagingPool& staging() { return staging_; }
+    StagingPool& staging() { return *staging_; }
     const ipc::DeviceLimits& limits() const { return limits_; }
     bool alive() const { return control_.alive(); }
     bool dead() const { return control_.liveness() == Liveness::kDead; }
 
     /// Result of a control call for an operation that destroys: nothing is left to destroy in a dead engine.
     int forgive_death(int error) const { return error == EIO && dead() ? 0 : error; }
+
+    /// Counts the forks between the process that opened the context and this one. An object of another
+    /// generation is an ancestor's: its queues are not this process's to touch.
+    std::uint32_t generation() const { return generation_; }
+    bool inherited(std::uint32_t generation) const { return generation != generation_; }
+
+    // The handlers of fork (fork.cc).
+    void before_fork();
+    void after_fork_in_parent();
+    void after_fork_in_child();
 
     void ring(std::uint32_t slot);
 
@@ -110,15 +120,27 @@ class Context {
     void on_engine_death();
 
   private:
+    /// What a session brings with it, besides what the reply to its hello puts into the context.
+    struct SessionEnds {
+        EventPipe async;
+        UniqueFd helper;
+        UniqueFd staging;
+    };
     int shake_hands(std::uint32_t flags);
+    int say_hello(std::uint32_t flags, SessionEnds& ends);
+    int join(int cmd_fd);
+    int watch(SessionEnds ends);
     int take_hello_reply(const ipc::HelloReply& reply, std::vector<UniqueFd> fds);
     int learn_device();
+    int open_session_after_fork();
+    int enter_session_after_fork(int inherited_fd);
+    void take_async_pipe_after_fork(EventPipe pipe);
 
     static constexpr std::uint32_t kQpsPerPage = 512;
     using QpPage = std::array<std::atomic<Qp*>, kQpsPerPage>;
 
     ibv_context* verbs_;
-    UniqueFd own_socket_;  ///< of an imported context
+    UniqueFd own_socket_;  ///< of an imported context, and of a fork's child
     ControlChannel control_;
     EventPipe async_;
     UniqueFd wake_;
@@ -127,7 +149,7 @@ class Context {
     ipc::DeviceLimits limits_{};
     std::unique_ptr<PortFacts[]> ports_;
     LkeyTable lkeys_;
-    StagingPool staging_;
+    std::unique_ptr<StagingPool> staging_;
     Channels channels_;
     Monitor monitor_;
     std::mutex objects_mutex_;
@@ -136,6 +158,7 @@ class Context {
     std::array<std::atomic<QpPage*>, ipc::kDoorbellSlots / kQpsPerPage> qp_pages_{};
     std::vector<std::unique_ptr<QpPage>> qp_page_owners_;
     std::array<std::uint64_t, 2> probe_{};
+    std::uint32_t generation_ = 0;
 };
 
 /// What the driver's table of operations calls (driver.cc).

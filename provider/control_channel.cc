@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "engine/ipc/socket_path.h"
 
@@ -38,11 +39,47 @@ std::vector<UniqueFd> take_fds(msghdr& message) {
 int ControlChannel::exchange(ipc::Operation operation, std::span<const std::byte> request,
                              std::span<std::byte> reply, std::span<const int> fds,
                              std::vector<UniqueFd>* reply_fds) {
-    if (!alive()) return EIO;
+    if (const int error = admit(); error != 0) return error;
     const std::lock_guard lock(mutex_);
-    if (!alive()) return EIO;
+    if (liveness() == Liveness::kDead) return EIO;
     if (!send(operation, request, fds)) return break_down();
     return receive(operation, reply, reply_fds);
+}
+
+int ControlChannel::admit() {
+    if (alive() || opener_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return 0;
+    const std::lock_guard lock(opening_mutex_);
+    if (liveness() != Liveness::kForeign) return alive() ? 0 : EIO;
+    opener_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    const int error = open_session_();
+    opener_.store({}, std::memory_order_relaxed);
+    return error;
+}
+
+void ControlChannel::before_fork() {
+    opening_mutex_.lock();
+    mutex_.lock();
+    chunks_mutex_.lock();
+}
+
+void ControlChannel::after_fork_in_parent() {
+    chunks_mutex_.unlock();
+    mutex_.unlock();
+    opening_mutex_.unlock();
+}
+
+void ControlChannel::after_fork_in_child(std::function<int()> open_session) {
+    open_session_ = std::move(open_session);
+    if (alive()) end_foreign(Liveness::kForeign);
+    after_fork_in_parent();
+}
+
+void ControlChannel::start_over(int fd) {
+    const std::lock_guard lock(chunks_mutex_);
+    std::move(chunks_.begin(), chunks_.end(), std::back_inserter(inherited_chunks_));
+    chunks_.clear();
+    fd_ = fd;
+    tag_ = 0;
 }
 
 // The monitor thread tells the program; shutting the socket down makes sure that it wakes also where the

@@ -2,16 +2,20 @@
 // the arena whose chunks come with the replies.
 //
 // Any thread may call; a mutex is held over request and reply. Every failure comes back as a positive errno:
-// the engine's refusals as the engine gave them, EIO when the engine is gone, answered nonsense, or the
-// process is a fork's child. The arena's mappings stay where they are until the channel dies, so resolved
-// pointers need no lock.
+// the engine's refusals as the engine gave them, EIO when the engine is gone or answered nonsense. The
+// arena's mappings stay where they are until the channel dies, so resolved pointers need no lock.
+//
+// In a fork's child the socket is the parent's and is not touched. The first call there has the context open
+// a session of its own (fork.h), whose chunks are numbered anew.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -24,7 +28,7 @@ namespace uib::provider {
 enum class Liveness : std::uint32_t {
     kAlive,
     kDead,     ///< the engine is gone: flushes, no hang
-    kForeign,  ///< this process is a child of the one that opened the context: refuses everything
+    kForeign,  ///< this process is a fork's child and has no session of its own yet
 };
 
 class ControlChannel {
@@ -70,8 +74,17 @@ class ControlChannel {
 
     /// The engine is gone. Does not change a foreign channel.
     void declare_dead();
-    /// Of a fork's child.
-    void declare_foreign() { liveness_.store(Liveness::kForeign, std::memory_order_release); }
+
+    // Fork (fork.h). No call is under way while the process forks.
+    void before_fork();
+    void after_fork_in_parent();
+    /// `open_session` is called by the first call here; other calls wait for it. It makes calls itself,
+    /// between start_over() and end_foreign(), and returns 0 or an errno, with which the call fails; the next
+    /// one then tries again.
+    void after_fork_in_child(std::function<int()> open_session);
+    /// A connection without history, on `fd` (not owned).
+    void start_over(int fd);
+    void end_foreign(Liveness liveness) { liveness_.store(liveness, std::memory_order_release); }
 
   private:
     int exchange(ipc::Operation operation, std::span<const std::byte> request, std::span<std::byte> reply,
@@ -80,13 +93,18 @@ class ControlChannel {
     int receive(ipc::Operation operation, std::span<std::byte> reply, std::vector<UniqueFd>* reply_fds);
     bool adopt_chunks(std::vector<UniqueFd>& fds, std::uint32_t count);
     int break_down();
+    int admit();
 
     int fd_ = -1;
     std::uint32_t tag_ = 0;
     std::mutex mutex_;
     std::mutex chunks_mutex_;
     std::vector<Mapping> chunks_;
+    std::vector<Mapping> inherited_chunks_;  ///< of the parent's session: its queues, which objects here name
     std::atomic<Liveness> liveness_{Liveness::kAlive};
+    std::mutex opening_mutex_;
+    std::atomic<std::thread::id> opener_{};  ///< the thread that runs `open_session_`
+    std::function<int()> open_session_;
 };
 
 /// Connects to the engine's socket; empty with errno set if nobody answers.

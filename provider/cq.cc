@@ -122,6 +122,10 @@ void to_wc(const Completion& completion, ibv_wc& wc) {
     wc.dlid_path_bits = completion.dlid_path_bits;
 }
 
+bool Cq::inherited() const {
+    return context->inherited(generation);
+}
+
 bool Cq::take(Completion& completion) {
     while (const ipc::Cqe* cqe = ring.front()) {
         const bool known = translate(*cqe, completion);
@@ -182,7 +186,7 @@ void Cq::write_own_event() {
 
 int poll_cq(ibv_cq* handle, int count, ibv_wc* wc) {
     Cq& cq = Cq::of(handle);
-    if (cq.context->control().liveness() == Liveness::kForeign) return -1;
+    if (cq.inherited()) return -1;
     int found = 0;
     {
         const std::lock_guard lock(cq.lock);
@@ -198,12 +202,12 @@ int poll_cq(ibv_cq* handle, int count, ibv_wc* wc) {
 
 int req_notify_cq(ibv_cq* handle, int solicited_only) {
     Cq& cq = Cq::of(handle);
+    if (cq.inherited()) return EIO;
     if (cq.context->alive()) {
         const std::lock_guard lock(cq.lock);
         cq.ring.arm(solicited_only ? ipc::kArmSolicited : ipc::kArmAll);
         return 0;
     }
-    if (!cq.context->dead()) return EIO;
     // Nobody else writes events any more: whoever still has work outstanding gets one.
     const bool work_left = cq.context->any_qp([&](Qp& qp) { return owes_completions(qp, cq); });
     if (work_left) cq.write_own_event();

@@ -48,6 +48,7 @@ void to_wc(const Completion& completion, ibv_wc& wc);
 struct Cq {
     abi::VerbsCq verbs;  // first: the program's handle
     Context* context = nullptr;
+    std::uint32_t generation = 0;  ///< Context::generation of its maker
     SpinLock lock;
     CompletionRing ring;
     ibv_comp_channel* channel = nullptr;
@@ -60,6 +61,8 @@ struct Cq {
     static Cq& of(ibv_cq* cq) { return *reinterpret_cast<Cq*>(cq); }
     static Cq& of(ibv_cq_ex* cq) { return *reinterpret_cast<Cq*>(cq); }
     ibv_cq& handle() { return verbs.cq; }
+    /// Made by an ancestor of this process: its ring is not this one's.
+    bool inherited() const;
 
     // With the lock held:
     /// The next completion; false if there is none.

@@ -34,6 +34,7 @@ int create(Cq& cq, ibv_context* verbs, const CqWish& wish) {
     if (wish.entries == 0 || wish.entries > context.limits().max_cqe) return EINVAL;
     if (wish.vector >= static_cast<std::uint32_t>(verbs->num_comp_vectors)) return EINVAL;
     cq.context = &context;
+    cq.generation = context.generation();
     cq.channel = wish.channel;
     ipc::CreateCqRequest request{};
     request.user_handle = reinterpret_cast<std::uint64_t>(&cq.handle());
@@ -98,6 +99,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
 int resize_cq(ibv_cq* handle, int cqe) {
     Cq& cq = Cq::of(handle);
     if (cqe <= 0 || static_cast<std::uint32_t>(cqe) > cq.context->limits().max_cqe) return EINVAL;
+    if (cq.inherited()) return EIO;
     // Nobody may poll while the engine moves the entries.
     const std::lock_guard lock(cq.lock);
     cq.ring.release();
@@ -123,6 +125,8 @@ int destroy_cq(ibv_cq* handle) {
     const int error =
         context.control().call(ipc::Operation::kDestroyCq, ipc::HandleBody{handle->handle, 0}, events);
     if (context.forgive_death(error) != 0) return error;
+    const std::unique_ptr<Cq> owner(&cq);
+    if (cq.inherited()) return 0;
     context.remove_cq(&cq);
     const auto element = reinterpret_cast<std::uint64_t>(handle);
     int unread = 0;
@@ -135,7 +139,6 @@ int destroy_cq(ibv_cq* handle) {
                        owed_events(error == 0, events.completion_events, unread, cq.completion_events_read));
     await_acknowledged(handle->mutex, handle->cond, handle->async_events_completed,
                        owed_events(error == 0, events.async_events, unread_async, cq.async_events_read));
-    const std::unique_ptr<Cq> owner(&cq);
     return 0;
 }
 

@@ -23,7 +23,7 @@ int advance(Cq& cq) {
 int start_poll(ibv_cq_ex* handle, ibv_poll_cq_attr* attributes) {
     Cq& cq = Cq::of(handle);
     if (attributes->comp_mask != 0) return EINVAL;
-    if (cq.context->control().liveness() == Liveness::kForeign) return EIO;
+    if (cq.inherited()) return EIO;
     cq.lock.lock();
     const int error = cq.ring.overrun() ? EIO : advance(cq);
     if (error == 0) {

@@ -73,7 +73,7 @@ int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* attributes, std::size_t size) {
     if (input != nullptr && input->comp_mask != 0) return EINVAL;
     Context& context = Context::of(verbs);
-    if (!context.alive()) return EIO;
+    if (context.dead()) return EIO;
     const ipc::DeviceLimits& limits = context.limits();
     ibv_device_attr_ex all{};
     all.orig_attr = to_basic(limits);

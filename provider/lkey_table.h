@@ -19,7 +19,7 @@ enum class RegionPlace : std::uint32_t {
     kHere,       ///< at the address the region was registered with
     kOnDemand,   ///< likewise, but its pages may be missing
     kNowhere,    ///< null regions: what is written vanishes
-    kElsewhere,  ///< imported: in another process
+    kElsewhere,  ///< imported or inherited over a fork: in another process
 };
 
 class LkeyTable {
@@ -85,6 +85,16 @@ class LkeyTable {
         place.store(nullptr, std::memory_order_release);
         entry->lkey.store(0, std::memory_order_relaxed);
         idle_.push_back(entry);
+    }
+
+    // Fork (fork.h): in the child, the regions so far are its parent's.
+    void before_fork() { mutex_.lock(); }
+    void after_fork_in_parent() { mutex_.unlock(); }
+    void after_fork_in_child() {
+        for (Entry& entry : entries_)
+            if (entry.place.load(std::memory_order_relaxed) != RegionPlace::kNowhere)
+                entry.place.store(RegionPlace::kElsewhere, std::memory_order_relaxed);
+        mutex_.unlock();
     }
 
     /// Null if the key is not of a live region of protection domain `pd`.

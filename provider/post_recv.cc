@@ -94,6 +94,10 @@ bool place_payload(const LkeyTable& lkeys, std::uint32_t pd, const RingMemory& r
 
 int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     Qp& qp = Qp::of(handle);
+    if (qp.inherited()) {
+        *bad = wr;
+        return EIO;
+    }
     int error = 0;
     bool bell = false;
     {
@@ -116,6 +120,10 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 
 int post_srq_recv(ibv_srq* handle, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     Srq& srq = Srq::of(handle);
+    if (srq.inherited()) {
+        *bad = wr;
+        return EIO;
+    }
     const std::lock_guard lock(srq.lock);
     int error = 0;
     for (; wr != nullptr; wr = wr->next) {

@@ -177,7 +177,7 @@ bool service_has(ibv_qp_type service, WorkOpcode opcode) {
 }
 
 int check_may_post(const Qp& qp) {
-    if (!qp.context->alive()) return EIO;
+    if (!qp.context->alive() || qp.inherited()) return EIO;
     const std::uint32_t state = qp.state.load(std::memory_order_relaxed);
     return state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE || state == IBV_QPS_ERR
                ? 0

@@ -92,6 +92,7 @@ ibv_qp_cap capacities(const Qp& qp) {
 int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
     Context& context = Context::of(wish.pd->context);
     qp.context = &context;
+    qp.generation = context.generation();
     qp.send_cq = &Cq::of(wish.send_cq);
     qp.recv_cq = &Cq::of(wish.recv_cq);
     qp.srq = wish.srq == nullptr ? nullptr : &Srq::of(wish.srq);
@@ -152,6 +153,10 @@ int multicast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid, ipc::Operation 
 
 }  // namespace
 
+bool Qp::inherited() const {
+    return context->inherited(generation);
+}
+
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
     int error = check(*context, *attributes);
     auto qp = std::make_unique<Qp>();
@@ -189,7 +194,7 @@ int modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
         return error;
     if (mask & IBV_QP_PORT) qp.port.store(attributes->port_num, std::memory_order_relaxed);
     if (mask & IBV_QP_STATE) {
-        if (attributes->qp_state == IBV_QPS_RESET) restart(qp);
+        if (attributes->qp_state == IBV_QPS_RESET && !qp.inherited()) restart(qp);
         qp.state.store(attributes->qp_state, std::memory_order_relaxed);
     }
     return 0;
@@ -221,6 +226,8 @@ int destroy_qp(ibv_qp* handle) {
     const int error =
         context.control().call(ipc::Operation::kDestroyQp, ipc::HandleBody{handle->handle, 0}, events);
     if (context.forgive_death(error) != 0) return error;
+    const std::unique_ptr<Qp> owner(&qp);
+    if (qp.inherited()) return 0;
     forget_completions(qp);
     context.remove_qp(&qp);
     {
@@ -232,7 +239,6 @@ int destroy_qp(ibv_qp* handle) {
                      reinterpret_cast<std::uint64_t>(handle), is_qp_event);
     await_acknowledged(handle->mutex, handle->cond, handle->events_completed,
                        owed_events(error == 0, events.async_events, unread, qp.async_events_read));
-    const std::unique_ptr<Qp> owner(&qp);
     return 0;
 }
 

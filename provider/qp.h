@@ -31,6 +31,7 @@ struct OpenBatch {
 struct Qp {
     abi::VerbsQp verbs;  // first: the program's handle
     Context* context = nullptr;
+    std::uint32_t generation = 0;  ///< Context::generation of its maker
     Cq* send_cq = nullptr;
     Cq* recv_cq = nullptr;
     Srq* srq = nullptr;
@@ -53,6 +54,8 @@ struct Qp {
     static Qp& of(ibv_qp* qp) { return *reinterpret_cast<Qp*>(qp); }
     static Qp& of(ibv_qp_ex* qp) { return *reinterpret_cast<Qp*>(qp); }
     ibv_qp& handle() { return verbs.qp; }
+    /// Made by an ancestor of this process: its rings are not this one's.
+    bool inherited() const;
 
     /// Bytes that fit into a send slot behind its header.
     std::uint32_t payload_room() const { return sq.memory().stride - payload_offset; }

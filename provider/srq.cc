@@ -12,6 +12,7 @@ namespace {
 int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish) {
     Context& context = Context::of(pd->context);
     srq.context = &context;
+    srq.generation = context.generation();
     srq.pd = pd->handle;
     ipc::CreateSrqRequest request{};
     request.user_handle = reinterpret_cast<std::uint64_t>(&srq.verbs.srq);
@@ -38,6 +39,10 @@ int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish) {
 }
 
 }  // namespace
+
+bool Srq::inherited() const {
+    return context->inherited(generation);
+}
 
 ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
     auto srq = std::make_unique<Srq>();
@@ -100,12 +105,13 @@ int destroy_srq(ibv_srq* handle) {
     const int error =
         context.control().call(ipc::Operation::kDestroySrq, ipc::HandleBody{handle->handle, 0}, events);
     if (context.forgive_death(error) != 0) return error;
+    const std::unique_ptr<Srq> owner(&srq);
+    if (srq.inherited()) return 0;
     const int unread =
         purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
                      reinterpret_cast<std::uint64_t>(handle), is_srq_event);
     await_acknowledged(handle->mutex, handle->cond, handle->events_completed,
                        owed_events(error == 0, events.async_events, unread, srq.async_events_read));
-    const std::unique_ptr<Srq> owner(&srq);
     return 0;
 }
 

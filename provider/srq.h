@@ -17,10 +17,14 @@ class Context;
 struct Srq {
     abi::VerbsSrq verbs;  // first: the program's handle
     Context* context = nullptr;
+    std::uint32_t generation = 0;  ///< Context::generation of its maker
     SpinLock lock;
     SharedReceiveQueue queue;
     std::uint32_t pd = 0;
     std::atomic<std::uint32_t> async_events_read{0};
+
+    /// Made by an ancestor of this process: its ring is not this one's.
+    bool inherited() const;
 
     static Srq& of(ibv_srq* srq) { return *reinterpret_cast<Srq*>(srq); }
 };

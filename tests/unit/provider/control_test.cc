@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -222,33 +221,6 @@ TEST(Control, destroying_a_cq_purges_its_events_and_waits_for_the_others) {
     ASSERT_EQ(::fcntl(channel.fd, F_SETFL, O_NONBLOCK), 0);
     EXPECT_EQ(::read(channel.fd, &got, 8), -1);
     ::close(channel.fd);
-}
-
-/// In the child: 0 if every call is refused as it should be, else the number of the first that was not.
-int child_of_fork(OpenedContext& opened, ibv_cq* cq, ibv_qp* qp) {
-    ibv_wc wc{};
-    ibv_send_wr wr{};
-    ibv_send_wr* bad = nullptr;
-    if (alloc_pd(opened.verbs()) != nullptr || errno != EIO) return 1;
-    if (poll_cq(cq, 1, &wc) >= 0) return 2;
-    if (post_send(qp, &wr, &bad) != EIO) return 3;
-    if (destroy_qp(qp) != EIO) return 4;
-    opened.context->stop();
-    return 0;
-}
-
-TEST(Control, a_forks_child_is_refused_and_hurts_nobody) {
-    OpenedContext opened;
-    ibv_cq* cq = opened.make_cq(4);
-    ibv_qp* qp = opened.make_qp(opened.make_pd(), cq);
-    opened.move_to(qp, IBV_QPS_RTS);
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(child_of_fork(opened, cq, qp));
-    int status = -1;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    EXPECT_NE(opened.make_pd(), nullptr);
-    EXPECT_EQ(destroy_qp(qp), 0);
 }
 
 }  // namespace

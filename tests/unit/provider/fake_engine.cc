@@ -24,6 +24,13 @@ UniqueFd make_file(std::size_t bytes) {
     return fd;
 }
 
+std::uint64_t cookie_of(int socket) {
+    std::uint64_t cookie = 0;
+    socklen_t size = sizeof cookie;
+    EXPECT_EQ(::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size), 0);
+    return cookie;
+}
+
 }  // namespace
 
 FakeEngine::FakeEngine()
@@ -34,6 +41,18 @@ FakeEngine::FakeEngine()
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     client_.reset(pair[0]);
     server_.reset(pair[1]);
+    start();
+}
+
+FakeEngine::FakeEngine(UniqueFd server)
+    : server_(std::move(server)),
+      arena_file_(make_file(kArenaBytes)),
+      page_file_(make_file(sizeof(ipc::EnginePage))),
+      wake_(::eventfd(0, EFD_CLOEXEC)) {
+    start();
+}
+
+void FakeEngine::start() {
     EXPECT_TRUE(arena_.map(arena_file_.get(), PROT_READ | PROT_WRITE));
     allocate(sizeof(ipc::DoorbellMap));
     thread_ = std::thread([this] { serve(); });
@@ -110,6 +129,7 @@ void FakeEngine::refuse_with(const ipc::RequestHeader& to, int status) {
 
 void FakeEngine::hello(const ipc::RequestHeader& to, std::vector<UniqueFd> fds) {
     EXPECT_EQ(fds.size(), 3U);
+    client_cookie = cookie_of(fds[0].get());
     async_pipe = std::move(fds[1]);
     helper_ = std::move(fds[2]);
     ipc::HelloReply body{};
@@ -136,18 +156,23 @@ bool FakeEngine::answer(const std::byte* message, std::size_t bytes, std::vector
         refuse_with(header, status);
     } else if (operation == ipc::Operation::kHello) {
         hello(header, std::move(fds));
-    } else if (!answer_query(header, operation) && !answer_creation(header, operation, body, fds)) {
+    } else if (!answer_query(header, operation, body, fds) &&
+               !answer_creation(header, operation, body, fds)) {
         refuse_with(header, 0);  // done, and no body
     }
     return true;
 }
 
-bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation operation) {
+bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation operation,
+                              const std::byte* body, std::vector<UniqueFd>& fds) {
     if (operation == ipc::Operation::kQueryDevice) {
         ipc::DeviceLimits limits{};
         limits.max_cqe = 1024;
         limits.ports = 1;
         reply(header, limits);
+    } else if (operation == ipc::Operation::kImportContext) {
+        joined_cookie = cookie_of(fds.at(0).get());
+        reply(header, ipc::ImportContextReply{});
     } else if (operation == ipc::Operation::kQueryPort) {
         ipc::PortAttributes port{};
         port.active_mtu = kMtuCode;
@@ -156,6 +181,7 @@ bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation o
         reply(header, port);
     } else if (operation == ipc::Operation::kDestroyQp || operation == ipc::Operation::kDestroyCq ||
                operation == ipc::Operation::kDestroySrq) {
+        if (operation == ipc::Operation::kDestroyQp) destroyed_qp = body_of<ipc::HandleBody>(body).handle;
         reply(header, owed);
     } else {
         return false;

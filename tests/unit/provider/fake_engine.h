@@ -22,6 +22,8 @@ namespace uib::provider::test {
 class FakeEngine {
   public:
     FakeEngine();
+    /// Serves the client whose connection was accepted as `server`.
+    explicit FakeEngine(UniqueFd server);
     ~FakeEngine();
 
     /// The socket for the client.
@@ -42,6 +44,10 @@ class FakeEngine {
     ipc::QpAttributes modified{};
     ipc::RegMrRequest registered{};
     std::vector<ipc::Operation> operations;
+    /// Socket cookies of the connection, and of the one whose context it joined.
+    std::uint64_t client_cookie = 0;
+    std::uint64_t joined_cookie = 0;
+    std::uint32_t destroyed_qp = 0;  ///< handle
     /// Answers for the destroy operations.
     ipc::EventsReply owed{};
     /// A request for which this returns non-zero is refused with that errno.
@@ -65,7 +71,8 @@ class FakeEngine {
   private:
     void serve();
     bool answer(const std::byte* message, std::size_t bytes, std::vector<UniqueFd> fds);
-    bool answer_query(const ipc::RequestHeader& header, ipc::Operation operation);
+    bool answer_query(const ipc::RequestHeader& header, ipc::Operation operation, const std::byte* body,
+                      std::vector<UniqueFd>& fds);
     bool answer_creation(const ipc::RequestHeader& header, ipc::Operation operation, const std::byte* body,
                          std::vector<UniqueFd>& fds);
     template <typename Body>
@@ -78,6 +85,8 @@ class FakeEngine {
     ipc::CqReply make_cq(std::uint32_t entries);
     ipc::QpReply make_qp(const ipc::CreateQpRequest& request);
     ipc::SrqReply make_srq(const ipc::CreateSrqRequest& request);
+
+    void start();
 
     UniqueFd client_;
     UniqueFd server_;

@@ -1,43 +1,26 @@
 #include "net/wire/crc.h"
 
 #include <algorithm>
+#include <array>
 
-#include "net/wire/length.h"
+#include "net/wire/crc_kernels.h"
 
 namespace uib::net {
 namespace {
 
-/// Register after one byte, for each value of the byte, with the bit-reversed polynomial.
-template <typename Register>
-constexpr std::array<Register, 256> byte_table(Register polynomial) {
-    std::array<Register, 256> table{};
-    for (unsigned byte = 0; byte < table.size(); ++byte) {
-        auto value = static_cast<Register>(byte);
-        for (int i = 0; i < 8; ++i)
-            value = static_cast<Register>(value >> 1 ^ ((value & 1) != 0 ? polynomial : 0));
-        table[byte] = value;
-    }
-    return table;
-}
-
-constexpr auto kTable32 = byte_table<std::uint32_t>(0xEDB88320);
-constexpr auto kTable16 = byte_table<std::uint16_t>(0xD008);
-
-template <typename Register>
-Register advance(Register value, std::span<const std::byte> bytes, const std::array<Register, 256>& table) {
-    for (const std::byte byte : bytes)
-        value = static_cast<Register>(value >> 8 ^ table[(value ^ std::to_integer<unsigned>(byte)) & 0xFF]);
-    return value;
+const CrcKernel& kernel() {
+    static const CrcKernel fastest = usable_crc_kernels().front();
+    return fastest;
 }
 
 }  // namespace
 
 void Crc32::add(std::span<const std::byte> bytes) {
-    register_ = advance(register_, bytes, kTable32);
+    register_ = kernel().crc32(register_, bytes);
 }
 
 void Crc16::add(std::span<const std::byte> bytes) {
-    register_ = advance(register_, bytes, kTable16);
+    register_ = kernel().crc16(register_, bytes);
 }
 
 std::uint16_t vcrc(std::span<const std::byte> bytes) {
@@ -48,13 +31,16 @@ std::uint16_t vcrc(std::span<const std::byte> bytes) {
 
 std::uint32_t icrc(std::span<const std::byte> prefix, std::span<const std::byte> transport) {
     constexpr std::size_t kMaskedByte = 4;  // of the BTH: FECN, BECN, Resv6
-    std::array<std::byte, kIcrcPrefixMax + kBthBytes> front;
+    // What has to be changed is copied, and with it enough of what follows that a short packet is one piece.
+    constexpr std::size_t kFront = 256;
+    std::array<std::byte, kFront> front;
+    const std::size_t together = std::min(transport.size(), kFront - kIcrcPrefixMax);
     const auto bth = std::copy(prefix.begin(), prefix.end(), front.begin());
-    const auto end = std::copy_n(transport.begin(), kBthBytes, bth);
+    const auto end = std::copy_n(transport.begin(), together, bth);
     bth[kMaskedByte] = std::byte{0xFF};
     Crc32 crc;
     crc.add({front.begin(), end});
-    crc.add(transport.subspan(kBthBytes));
+    if (together != transport.size()) crc.add(transport.subspan(together));
     return crc.value();
 }
 

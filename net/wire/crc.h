@@ -2,10 +2,9 @@
 //
 // Both work bit-reversed (least significant bit of each byte first) and start with all ones; the complement
 // is stored least significant byte first. A running value is the register before the complement, so data may
-// come in pieces.
+// come in pieces. How the bytes are gone through is chosen at start-up (crc_kernels.h).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>

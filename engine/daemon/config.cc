@@ -43,8 +43,21 @@ bool good_device_name(const std::string& name) {
     return !name.empty() && name.size() < ipc::kDeviceNameMax && std::all_of(name.begin(), name.end(), good);
 }
 
+verbs::LinkLayer read_link_layer(const std::string& file, const toml::node& node) {
+    const auto name = value_of<std::string>(file, node, "a string");
+    if (name == "infiniband") return verbs::LinkLayer::kInfiniBand;
+    if (name == "ethernet") return verbs::LinkLayer::kEthernet;
+    refuse(file, node.source(), "link_layer is infiniband or ethernet");
+}
+
+/// What [engine] says of devices that do not say it themselves.
+verbs::LinkLayer default_link_layer(const std::string& file, const toml::table& root) {
+    const toml::node* node = root["engine"]["link_layer"].node();
+    return node == nullptr ? verbs::LinkLayer::kInfiniBand : read_link_layer(file, *node);
+}
+
 void read_engine(const std::string& file, const toml::table& table, Config& config) {
-    check_keys(file, table, {"socket", "log_level", "devices"}, "[engine]");
+    check_keys(file, table, {"socket", "log_level", "devices", "link_layer"}, "[engine]");
     if (const toml::node* node = table.get("socket"))
         config.socket = value_of<std::string>(file, *node, "a string");
     if (const toml::node* node = table.get("log_level")) {
@@ -61,7 +74,8 @@ void read_engine(const std::string& file, const toml::table& table, Config& conf
     }
 }
 
-void read_devices(const std::string& file, const toml::node& node, Config& config) {
+void read_devices(const std::string& file, const toml::node& node, verbs::LinkLayer link_layer,
+                  Config& config) {
     const toml::array* array = node.as_array();
     if (array == nullptr || array->empty() || !array->is_array_of_tables())
         refuse(file, node.source(), "expected [[device]] tables");
@@ -70,16 +84,19 @@ void read_devices(const std::string& file, const toml::node& node, Config& confi
     config.devices.clear();
     for (const toml::node& element : *array) {
         const toml::table& table = *element.as_table();
-        check_keys(file, table, {"name"}, "[[device]]");
+        check_keys(file, table, {"name", "link_layer"}, "[[device]]");
         const toml::node* name_node = table.get("name");
         if (name_node == nullptr) refuse(file, element.source(), "a device needs a name");
         const auto name = value_of<std::string>(file, *name_node, "a string");
         if (!good_device_name(name))
             refuse(file, name_node->source(),
                    "a device name has letters, digits, '_' and '-', at most 63 of them");
-        if (std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end())
+        if (std::any_of(config.devices.begin(), config.devices.end(),
+                        [&](const verbs::DeviceConfig& other) { return other.name == name; }))
             refuse(file, name_node->source(), "device '" + name + "' is there twice");
-        config.devices.push_back(name);
+        const toml::node* layer_node = table.get("link_layer");
+        config.devices.emplace_back(name,
+                                    layer_node == nullptr ? link_layer : read_link_layer(file, *layer_node));
     }
 }
 
@@ -95,10 +112,11 @@ Config parse_config(std::string_view text, const std::string& name) {
         if (engine != nullptr) {
             if (!engine->is_table()) refuse(name, engine->source(), "expected a table [engine]");
             read_engine(name, *engine->as_table(), config);
+            for (verbs::DeviceConfig& made : config.devices) made.link_layer = default_link_layer(name, root);
             if (device != nullptr && engine->as_table()->contains("devices"))
                 refuse(name, device->source(), "give either engine.devices or [[device]] tables");
         }
-        if (device != nullptr) read_devices(name, *device, config);
+        if (device != nullptr) read_devices(name, *device, default_link_layer(name, root), config);
     } catch (const toml::parse_error& error) {
         refuse(name, error.source(), std::string(error.description()));
     }

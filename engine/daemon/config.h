@@ -4,9 +4,11 @@
 //     socket = "/run/uib/engine.sock"   # default: ipc::socket_path()
 //     log_level = "info"                # trace, debug, info, warning, error, off
 //     devices = 2                       # uib0, uib1, ...
+//     link_layer = "infiniband"         # or "ethernet": of the devices that do not say it themselves
 //
 //     [[device]]                        # instead of engine.devices: one table a device
 //     name = "rack1"
+//     link_layer = "ethernet"           # RoCE and raw packets
 //
 // Unknown keys, wrong types and impossible values are refused with line and column.
 #pragma once
@@ -15,12 +17,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/verbs/device.h"
+
 namespace uib::daemon {
 
 struct Config {
     std::string socket;
     std::string log_level = "info";
-    std::vector<std::string> devices = {"uib0", "uib1"};
+    std::vector<verbs::DeviceConfig> devices = {"uib0", "uib1"};
 };
 
 /// The message names file, line, column and what was expected.

@@ -20,6 +20,13 @@ std::string hex(std::uint64_t value) {
     return text;
 }
 
+std::string mac_text(const net::MacAddress& mac) {
+    char text[18];
+    std::snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+                  mac[5]);
+    return text;
+}
+
 std::string gid_text(const net::Gid& gid) {
     std::string text;
     for (std::size_t i = 0; i < gid.size(); i += 2) {
@@ -42,13 +49,11 @@ ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& dev
     const TreePort port = tree_port(adapter, device);
     ordered_json counters = port.counters;
     for (const auto& [name, value] : port.hw_counters) counters[name] = value;
-    return {{"name", device.name()},
-            {"node_guid", hex(device.guid())},
-            {"ports", ordered_json::array({{{"number", 1},
-                                            {"state", "ACTIVE"},
-                                            {"lid", device.lid()},
-                                            {"gids", gids},
-                                            {"counters", counters}}})}};
+    ordered_json shown = {{"number", 1},     {"state", "ACTIVE"}, {"link_layer", port.link_layer},
+                          {"lid", port.lid}, {"gids", gids},      {"counters", counters}};
+    if (device.ethernet()) shown["mac"] = mac_text(device.mac());
+    return {
+        {"name", device.name()}, {"node_guid", hex(device.guid())}, {"ports", ordered_json::array({shown})}};
 }
 
 }  // namespace
@@ -64,8 +69,9 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.sm_lid = attributes.sm_lid;
     port.cap_mask = attributes.port_cap_flags;
     port.rate = "100 Gb/sec (4X EDR)";
-    port.link_layer = "InfiniBand";
+    port.link_layer = device.ethernet() ? "Ethernet" : "InfiniBand";
     port.gids.assign(device.gids().begin(), device.gids().end());
+    if (device.ethernet()) port.gid_types.assign(port.gids.size(), "RoCE v2");
     port.pkeys = device.pkeys();
     port.counters = {
         {"port_xmit_data", counters.xmit_words},

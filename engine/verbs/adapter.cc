@@ -25,11 +25,15 @@ transport::Time monotonic_now() {
            static_cast<transport::Time>(now.tv_nsec);
 }
 
-Adapter::Adapter(const std::vector<std::string>& device_names)
+Adapter::Adapter(const std::vector<DeviceConfig>& devices)
     : now_(monotonic_now()), mover_(kStagingBytes), multicast_(fabric_), qps_(kFirstQpNumber, nullptr) {
-    for (const std::string& name : device_names) {
+    for (const DeviceConfig& config : devices) {
         const auto index = static_cast<std::uint32_t>(devices_.size());
-        devices_.push_back(std::make_unique<Device>(name, index, static_cast<net::Lid>(index + 1), fabric_));
+        const net::Lid first = config.link_layer == LinkLayer::kEthernet ? EthernetPaths::kFirstLid : 1;
+        devices_.push_back(
+            std::make_unique<Device>(config, index, static_cast<net::Lid>(first + index), fabric_));
+        const Device& device = *devices_.back();
+        if (device.ethernet()) ethernet_paths_.add_port(device.gids()[0], device.lid());
     }
     wire_.reserve(kQueueDepth);
 }
@@ -165,8 +169,9 @@ void Adapter::after_event(Qp& qp) {
 
 void Adapter::send(const net::Packet& packet) {
     ++progress_;
-    fabric_.count_sent(running_->device().port(), packet);
     wire_.push_back(packet);
+    ethernet_paths_.resolve(running_->device().ethernet(), wire_.back());
+    fabric_.count_sent(running_->device().port(), wire_.back());
 }
 
 bool Adapter::deliver() {
@@ -210,7 +215,9 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
         return;
     }
     // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13).
-    for (Qp* qp : members) deliver_to(*qp, packet);
+    const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
+    for (Qp* qp : members)
+        if (qp->device().ethernet() == ethernet) deliver_to(*qp, packet);
 }
 
 void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {
@@ -292,7 +299,7 @@ bool Adapter::complete(Qp& qp, CompletionQueue& cq, const transport::Completion&
     if (receive) entry.flags |= qp.init().srq != nullptr ? ipc::kCqeReceive | ipc::kCqeSrq : ipc::kCqeReceive;
     entry.status = static_cast<std::uint8_t>(completion.status);
     entry.opcode = completion.opcode;
-    entry.slid = completion.slid;
+    entry.slid = qp.device().ethernet() ? 0 : completion.slid;
     entry.sl = completion.sl;
     entry.dlid_path_bits = completion.dlid_path_bits;
     entry.vendor_error = completion.vendor_error;

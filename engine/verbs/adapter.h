@@ -32,6 +32,7 @@
 #include "engine/transport/host.h"
 #include "engine/verbs/client.h"
 #include "engine/verbs/device.h"
+#include "engine/verbs/ethernet_paths.h"
 #include "engine/verbs/multicast.h"
 #include "net/fabric/internal_switch.h"
 
@@ -42,8 +43,8 @@ class Qp;
 
 class Adapter final : public transport::Host {
   public:
-    /// A device for each name; LIDs count up from 1.
-    explicit Adapter(const std::vector<std::string>& device_names);
+    /// A device each; LIDs count up from 1.
+    explicit Adapter(const std::vector<DeviceConfig>& devices);
     ~Adapter() override;
 
     // -- the lane --
@@ -139,6 +140,7 @@ class Adapter final : public transport::Host {
     memory::KeyTable keys_;
     memory::Mover mover_;
     net::InternalSwitch fabric_;
+    EthernetPaths ethernet_paths_;
     MulticastGroups multicast_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<Client*> clients_;

@@ -14,7 +14,6 @@ constexpr std::uint8_t kMtu4096 = 5;    // IBV_MTU_4096
 constexpr std::uint8_t kWidth4x = 2;    // IBV_WIDTH_4X
 constexpr std::uint8_t kSpeedEdr = 32;  // 25 Gb/s a lane
 constexpr std::uint8_t kPhysLinkUp = 5;
-constexpr std::uint8_t kLinkLayerInfiniBand = 1;
 constexpr std::uint32_t kPortActive = 4;  // IBV_PORT_ACTIVE
 constexpr std::uint32_t kCapExtendedSpeeds = 1 << 14;
 constexpr std::uint64_t kLinkLocalPrefix = 0xFE80000000000000;
@@ -22,6 +21,26 @@ constexpr std::uint64_t kLinkLocalPrefix = 0xFE80000000000000;
 /// EUI-64 with the locally administered bit set; stable across restarts as device names and indices are.
 constexpr std::uint64_t guid_of(std::uint32_t index) {
     return 0x0255'4900'0000'0000ULL | (index + 1);
+}
+
+/// Locally administered like the GUID.
+constexpr net::MacAddress mac_of(std::uint32_t index) {
+    const std::uint32_t number = index + 1;
+    return {0x02,
+            0x55,
+            0x49,
+            static_cast<std::uint8_t>(number >> 16),
+            static_cast<std::uint8_t>(number >> 8),
+            static_cast<std::uint8_t>(number)};
+}
+
+/// The interface identifier of a MAC address (RFC 4291, appendix A).
+constexpr std::uint64_t eui64_of(const net::MacAddress& mac) {
+    std::uint64_t id = 0;
+    for (const std::uint8_t byte : {static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], std::uint8_t{0xFF},
+                                    std::uint8_t{0xFE}, mac[3], mac[4], mac[5]})
+        id = id << 8 | byte;
+    return id;
 }
 
 net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
@@ -35,16 +54,17 @@ net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
 
 }  // namespace
 
-Device::Device(std::string name, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric)
-    : name_(std::move(name)),
+Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric)
+    : config_(std::move(config)),
       index_(index),
       lid_(lid),
       guid_(guid_of(index)),
+      mac_(mac_of(index)),
       fabric_(fabric),
       port_(fabric.add_port(lid)),
       gids_(Limits::kGids),
       pkeys_{0xFFFF} {
-    gids_[0] = make_gid(kLinkLocalPrefix, guid_);
+    gids_[0] = make_gid(kLinkLocalPrefix, ethernet() ? eui64_of(mac_) : guid_);
 }
 
 ipc::DeviceLimits Device::limits() const {
@@ -94,15 +114,17 @@ ipc::PortAttributes Device::port_attributes() const {
     port.bad_pkey_counter = static_cast<std::uint32_t>(counters().bad_pkey);
     port.qkey_violation_counter = static_cast<std::uint32_t>(counters().qkey_violations);
     port.pkey_table_length = static_cast<std::uint16_t>(pkeys_.size());
-    port.lid = lid_;
-    port.sm_lid = 1;
+    if (!ethernet()) {
+        port.lid = lid_;
+        port.sm_lid = 1;
+        port.subnet_timeout = 18;
+    }
     port.max_vl_num = 1;
-    port.subnet_timeout = 18;
     port.active_width = kWidth4x;
     port.active_speed = kSpeedEdr;
     port.active_speed_ex = kSpeedEdr;
     port.phys_state = kPhysLinkUp;
-    port.link_layer = kLinkLayerInfiniBand;
+    port.link_layer = static_cast<std::uint8_t>(config_.link_layer);
     for (std::size_t i = 0; i < gids_.size(); ++i) std::copy(gids_[i].begin(), gids_[i].end(), port.gids[i]);
     std::copy(pkeys_.begin(), pkeys_.end(), port.pkeys);
     return port;

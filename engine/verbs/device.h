@@ -1,12 +1,16 @@
-// A device: one channel adapter with one port on the internal fabric, its limits and its port's attributes.
+// A device: one channel adapter with one port on the internal fabric, InfiniBand or Ethernet, its limits and
+// its port's attributes.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/ipc/control.h"
 #include "engine/transport/queue_pair.h"
+#include "engine/verbs/flow_table.h"
+#include "net/fabric/ethernet_switch.h"
 #include "net/fabric/internal_switch.h"
 #include "net/wire/packet.h"
 
@@ -36,13 +40,36 @@ struct Limits {
     static constexpr std::uint32_t kGids = 8;
 };
 
+/// Values of ibv_port_attr::link_layer.
+enum class LinkLayer : std::uint8_t { kInfiniBand = 1, kEthernet = 2 };
+
+/// What the configuration says of a device.
+struct DeviceConfig {
+    DeviceConfig(const char* device_name, LinkLayer layer = LinkLayer::kInfiniBand)
+        : name(device_name), link_layer(layer) {}
+    DeviceConfig(std::string device_name, LinkLayer layer = LinkLayer::kInfiniBand)
+        : name(std::move(device_name)), link_layer(layer) {}
+    bool operator==(const DeviceConfig&) const = default;
+
+    std::string name;
+    LinkLayer link_layer;
+};
+
+/// On an Ethernet device the transport is RoCE: its port has no LID, a GID made of its MAC address, and every
+/// path needs a GRH. Between devices of one engine packets travel by internal LIDs all the same, which the
+/// adapter finds by the DGID (EthernetPaths); frames of raw packet QPs travel by MAC address and flow rules.
 class Device {
   public:
-    Device(std::string name, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric);
+    /// `lid` is the port's address on the internal fabric.
+    Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric);
 
-    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] const std::string& name() const { return config_.name; }
     [[nodiscard]] std::uint32_t index() const { return index_; }
     [[nodiscard]] net::Lid lid() const { return lid_; }
+    [[nodiscard]] bool ethernet() const { return config_.link_layer == LinkLayer::kEthernet; }
+    /// Of the port, if it is an Ethernet port.
+    [[nodiscard]] const net::MacAddress& mac() const { return mac_; }
+    FlowTable& flows() { return flows_; }
     [[nodiscard]] std::uint64_t guid() const { return guid_; }
     [[nodiscard]] net::InternalSwitch::PortIndex port() const { return port_; }
     [[nodiscard]] const std::vector<net::Gid>& gids() const { return gids_; }
@@ -55,14 +82,16 @@ class Device {
     transport::QpCounters retired;
 
   private:
-    std::string name_;
+    DeviceConfig config_;
     std::uint32_t index_;
     net::Lid lid_;
     std::uint64_t guid_;
+    net::MacAddress mac_;
     net::InternalSwitch& fabric_;
     net::InternalSwitch::PortIndex port_;
     std::vector<net::Gid> gids_;  ///< Limits::kGids entries; unused ones are zero
     std::vector<std::uint16_t> pkeys_;
+    FlowTable flows_;
 };
 
 }  // namespace uib::verbs

@@ -3,11 +3,21 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/verbs/ethernet_paths.h"
 #include "engine/verbs/qp.h"
 
 namespace uib::verbs {
+namespace {
 
-int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid mlid) {
+/// On Ethernet the program names a group by its GID alone.
+net::Lid lid_on_port(const Qp& qp, const net::Gid& gid, net::Lid given) {
+    return qp.device().ethernet() ? EthernetPaths::multicast_lid(gid) : given;
+}
+
+}  // namespace
+
+int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid given_mlid) {
+    const net::Lid mlid = lid_on_port(qp, gid, given_mlid);
     if (qp.init().service != transport::Service::kUd || gid[0] != 0xFF || mlid < net::kMulticastLidFirst ||
         mlid == net::kPermissiveLid)
         return EINVAL;
@@ -30,7 +40,7 @@ void MulticastGroups::remove(std::map<Key, std::vector<Qp*>>::iterator group, Qp
 }
 
 int MulticastGroups::detach(Qp& qp, const net::Gid& gid, net::Lid mlid) {
-    const auto group = groups_.find({gid, mlid});
+    const auto group = groups_.find({gid, lid_on_port(qp, gid, mlid)});
     if (group == groups_.end() ||
         std::find(group->second.begin(), group->second.end(), &qp) == group->second.end())
         return EINVAL;

@@ -46,6 +46,7 @@ ValueLimits value_limits(const Device& device) {
     limits.gid_table_length = static_cast<unsigned>(std::count_if(
         device.gids().begin(), device.gids().end(), [](const net::Gid& gid) { return gid != net::Gid{}; }));
     limits.active_mtu = static_cast<ibv_mtu>(port.active_mtu);
+    limits.ethernet = device.ethernet();
     limits.max_rd_atomic = Limits::kMaxRdAtomic;
     limits.max_dest_rd_atomic = Limits::kMaxRdAtomic;
     return limits;

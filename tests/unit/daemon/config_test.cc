@@ -16,23 +16,40 @@ std::string refusal(const char* text) {
 
 TEST(Config, EmptyFileMeansTwoDevices) {
     const Config config = parse_config("", "t.toml");
-    EXPECT_EQ(config.devices, (std::vector<std::string>{"uib0", "uib1"}));
+    EXPECT_EQ(config.devices, (std::vector<verbs::DeviceConfig>{"uib0", "uib1"}));
     EXPECT_EQ(config.log_level, "info");
 }
 
 TEST(Config, CountNamesDevices) {
     EXPECT_EQ(parse_config("[engine]\ndevices = 3\n", "t").devices,
-              (std::vector<std::string>{"uib0", "uib1", "uib2"}));
+              (std::vector<verbs::DeviceConfig>{"uib0", "uib1", "uib2"}));
 }
 
 TEST(Config, DevicesByName) {
     const Config config =
         parse_config("[engine]\nsocket='/x/y.sock'\n[[device]]\nname='a'\n[[device]]\nname='b-2'\n", "t");
-    EXPECT_EQ(config.devices, (std::vector<std::string>{"a", "b-2"}));
+    EXPECT_EQ(config.devices, (std::vector<verbs::DeviceConfig>{"a", "b-2"}));
     EXPECT_EQ(config.socket, "/x/y.sock");
 }
 
+TEST(Config, LinkLayerOfAllOrOfOneDevice) {
+    using verbs::LinkLayer;
+    using Devices = std::vector<verbs::DeviceConfig>;
+    EXPECT_EQ(parse_config("[engine]\nlink_layer = 'ethernet'\n", "t").devices,
+              (Devices{{"uib0", LinkLayer::kEthernet}, {"uib1", LinkLayer::kEthernet}}));
+    EXPECT_EQ(parse_config("[engine]\nlink_layer = 'ethernet'\n[[device]]\nname='a'\n[[device]]\nname='b'\n"
+                           "link_layer='infiniband'\n",
+                           "t")
+                  .devices,
+              (Devices{{"a", LinkLayer::kEthernet}, {"b", LinkLayer::kInfiniBand}}));
+    EXPECT_EQ(
+        parse_config("[[device]]\nname='a'\nlink_layer='ethernet'\n[[device]]\nname='b'\n", "t").devices,
+        (Devices{{"a", LinkLayer::kEthernet}, {"b", LinkLayer::kInfiniBand}}));
+}
+
 TEST(Config, MistakesAreToldWithTheirPlace) {
+    EXPECT_EQ(refusal("[[device]]\nname='a'\nlink_layer = 'wifi'\n"),
+              "t.toml:3:14: link_layer is infiniband or ethernet");
     EXPECT_EQ(refusal("[engine]\nsokket = 'x'\n"), "t.toml:2:1: unknown key 'sokket' in [engine]");
     EXPECT_EQ(refusal("[engine]\ndevices = 'two'\n").substr(0, 12), "t.toml:2:11:");
     EXPECT_EQ(refusal("[engine]\ndevices = 0\n"), "t.toml:2:11: devices is 1 to 64");

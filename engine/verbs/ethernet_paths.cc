@@ -1,0 +1,27 @@
+#include "engine/verbs/ethernet_paths.h"
+
+namespace uib::verbs {
+
+void EthernetPaths::resolve(bool ethernet, net::Packet& packet) const {
+    if (!ethernet) {
+        if (packet.lrh.dlid >= kFirstLid && packet.lrh.dlid < net::kMulticastLidFirst) packet.lrh.dlid = 0;
+        return;
+    }
+    packet.lrh.dlid = 0;
+    if (!packet.has_grh) return;
+    constexpr std::uint8_t kMulticastGid = 0xFF;
+    if (packet.grh.dgid[0] == kMulticastGid) {
+        packet.lrh.dlid = multicast_lid(packet.grh.dgid);
+    } else if (const auto port = ports_.find(packet.grh.dgid); port != ports_.end()) {
+        packet.lrh.dlid = port->second;
+    }
+}
+
+net::Lid EthernetPaths::multicast_lid(const net::Gid& gid) {
+    constexpr unsigned kGroups = net::kPermissiveLid - net::kMulticastLidFirst;
+    unsigned sum = 0;
+    for (const std::uint8_t byte : gid) sum = (sum * 31 + byte) % kGroups;
+    return static_cast<net::Lid>(net::kMulticastLidFirst + sum);
+}
+
+}  // namespace uib::verbs

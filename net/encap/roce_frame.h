@@ -19,6 +19,8 @@ namespace uib::net {
 
 inline constexpr std::uint16_t kRoceUdpPort = 4791;
 inline constexpr std::uint16_t kRoceV1EtherType = 0x8915;
+/// Congestion notification packet (A17.9.3): BECN set, 16 reserved bytes of payload.
+inline constexpr std::uint8_t kCnpOpcode = 0x81;
 
 /// Explicit congestion notification, the low bits of the traffic class (RFC 3168).
 enum class Ecn : std::uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kCongested = 3 };

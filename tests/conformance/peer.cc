@@ -40,8 +40,9 @@ void Peer::note(const std::string& line) {
 
 void Peer::fail(Where where, const std::string& what) {
     std::ostringstream out;
-    out << what << "\nThe exchange (-> to the machine, <- from it):\n";
-    for (const std::string& line : transcript_) out << line << '\n';
+    out << what << "\nThe exchange" << (told_ == 0 ? "" : " since the last failure")
+        << " (-> to the machine, <- from it):\n";
+    for (; told_ < transcript_.size(); ++told_) out << transcript_[told_] << '\n';
     GTEST_MESSAGE_AT_(where.file_name(), static_cast<int>(where.line()), out.str().c_str(),
                       testing::TestPartResult::kNonFatalFailure);
 }

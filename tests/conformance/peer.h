@@ -4,8 +4,8 @@
 // The machine runs by itself whenever the script looks, sends or waits, as under a lane that is never late;
 // `hold` stops it, so that several packets or posts arrive before it acts, and `step` lets it send so many
 // packets. Time stands still but in `after`, which fires each timer at its exact time. What the machine sends
-// and completes is expected in order and nothing may be left over at the end of the script. Every failure
-// prints the whole exchange. PSNs are relative to kStartPsn in both directions.
+// and completes is expected in order and nothing may be left over at the end of the script. Failures
+// print the whole exchange. PSNs are relative to kStartPsn in both directions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -98,6 +98,7 @@ class Peer {
     bool held_ = false;
     std::deque<Carried> heard_;
     std::vector<std::string> transcript_;
+    std::size_t told_ = 0;  ///< lines of it that a failure has printed
     std::size_t sends_seen_ = 0;
     std::size_t receives_seen_ = 0;
     std::size_t events_seen_ = 0;

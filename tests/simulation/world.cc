@@ -1,104 +1,162 @@
 #include "tests/simulation/world.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace uib::simulation {
 namespace {
 
-constexpr std::size_t kTraceLines = 60;
-constexpr Time kFlightTime = 2'000;
+constexpr std::uint64_t kEventLimit = 400'000;
+constexpr std::size_t kHeaderBytes = 40;  ///< what a packet's headers and CRCs take on the wire, about
 
 }  // namespace
 
-Station& World::add(transport::Service service, std::uint32_t number, bool lend) {
-    stations_.push_back(std::make_unique<Station>(service, number, lend));
-    stations_.back()->room = 32;
-    return *stations_.back();
+Adapter& World::add(std::size_t memory_bytes, bool lend) {
+    return adapters.emplace_back(*this, static_cast<net::Lid>(adapters.size() + 1), memory_bytes, lend);
 }
 
-bool World::run(std::size_t limit, const std::function<void()>& clients) {
-    for (std::size_t events = 0; events < limit; ++events) {
-        clients();
-        run_stations();
-        Time next = wire_.empty() ? transport::kNever : wire_.top().at;
-        for (const auto& station : stations_) next = std::min(next, station->qp->next_timer());
-        if (next == transport::kNever) return true;
+void World::at(Time when, std::function<void()> what) {
+    events_.push({std::max(when, clock_), order_++, nullptr, nullptr, std::move(what)});
+}
+
+void World::run() {
+    for (std::uint64_t count = 0; !failed(); ++count) {
+        if (count == kEventLimit) {
+            fail("the world does not come to rest");
+            return;
+        }
+        run_queue_pairs();
+        const Time next = next_time();
+        if (next == transport::kNever || failed()) return;
         clock_ = std::max(clock_, next);
-        for (const auto& station : stations_) station->clock = clock_;
-        if (!wire_.empty() && wire_.top().at <= clock_) {
-            const Flight flight = wire_.top();
-            wire_.pop();
-            note("arrives", *flight.to, flight.packet.get());
-            flight.to->deliver(flight.packet->whole());
+        if (!events_.empty() && events_.top().at <= clock_) {
+            const Event event = events_.top();
+            events_.pop();
+            if (event.flight != nullptr) {
+                note_packet(Happening::kDelivered, *event.flight, event.to->lid());
+                net::Packet packet = event.flight->packet;
+                packet.payload = event.flight->payload;
+                event.to->deliver(packet);
+            } else {
+                event.action();
+            }
         }
-        for (const auto& station : stations_) {
-            if (station->qp->next_timer() > clock_) continue;
-            note("timer", *station, nullptr);
-            station->qp->on_timer();
-        }
+        fire_timers();
     }
-    return false;
 }
 
-// Now and then a station is slow: its work waits for the next event.
-void World::run_stations() {
+Time World::next_time() const {
+    Time next = events_.empty() ? transport::kNever : events_.top().at;
+    for (const Adapter& adapter : adapters)
+        for (const Qp& qp : adapter.qps) next = std::min(next, qp.machine->next_timer());
+    return next;
+}
+
+void World::run_queue_pairs() {
     bool more = true;
-    while (more) {
+    while (more && !failed()) {
         more = false;
-        for (const auto& station : stations_) {
-            if (!station->qp->wants_run()) continue;
-            if (!wire_.empty() && chance(0.3)) continue;
-            station->qp->run(static_cast<std::uint32_t>(draw(1, 40)));
-            station->mover().end_turn();
-            carry(*station);
-            more = more || (wire_.empty() && station->qp->wants_run());
+        for (Adapter& adapter : adapters) {
+            for (Qp& qp : adapter.qps) {
+                if (!qp.machine->wants_run()) continue;
+                if (!events_.empty() && laziness > 0 && random.chance(laziness)) continue;
+                qp.machine->run(laziness > 0 ? random.draw32(1, 40) : 64);
+                adapter.mover().end_turn();
+                more = more || (events_.empty() && qp.machine->wants_run());
+            }
         }
     }
 }
 
-void World::carry(Station& from) {
-    for (SentPacket& sent : from.take_out()) {
-        const auto packet = std::make_shared<SentPacket>(std::move(sent));
-        const auto to = std::find_if(stations_.begin(), stations_.end(), [&](const auto& station) {
-            return station->qp->config().number == packet->packet.bth.dest_qp;
-        });
-        if (to == stations_.end() || chance(faults_.loss)) {
-            note("lost", from, packet.get());
-            continue;
+void World::fire_timers() {
+    for (Adapter& adapter : adapters) {
+        for (Qp& qp : adapter.qps) {
+            if (qp.machine->next_timer() > clock_) continue;
+            note_state(Happening::kTimer, qp, 0);
+            qp.machine->on_timer();
+            adapter.mover().end_turn();
         }
-        note("sent", from, packet.get());
-        launch(packet, **to);
-        if (chance(faults_.repeat)) launch(packet, **to);
     }
 }
 
-void World::launch(const std::shared_ptr<SentPacket>& packet, Station& to) {
-    Time at = clock_ + kFlightTime;
-    if (chance(faults_.delay)) at += draw(1, 20'000);
-    wire_.push({at, order_++, &to, packet});
-}
-
-void World::note(const char* what, const Station& station, const SentPacket* packet) {
-    char line[160];
-    if (packet == nullptr) {
-        std::snprintf(line, sizeof line, "%12llu qp %x %s", static_cast<unsigned long long>(clock_),
-                      station.qp->config().number, what);
+void World::carry(const Adapter& from, const net::Packet& packet) {
+    ++packets;
+    const auto flight = std::make_shared<Flight>();
+    flight->packet = packet;
+    flight->payload.assign(packet.payload.begin(), packet.payload.end());
+    flight->packet.payload = {};
+    flight->from = from.lid();
+    if (packet.lrh.dlid >= net::kMulticastLidFirst) {
+        for (Adapter& to : adapters) send_to(flight, to);
+    } else if (packet.lrh.dlid != 0 && packet.lrh.dlid <= adapters.size()) {
+        send_to(flight, adapters[packet.lrh.dlid - 1U]);
     } else {
-        std::snprintf(
-            line, sizeof line, "%12llu qp %x %s op %02x psn %06x bytes %zu ack %d syndrome %02x msn %u",
-            static_cast<unsigned long long>(clock_), station.qp->config().number, what,
-            packet->packet.bth.opcode, packet->psn(), packet->payload.size(),
-            packet->packet.bth.ack_req ? 1 : 0, packet->packet.aeth.syndrome, packet->packet.aeth.msn);
+        note_packet(Happening::kLost, *flight, packet.lrh.dlid);
     }
-    trace_.emplace_back(line);
-    if (trace_.size() > kTraceLines) trace_.pop_front();
 }
 
-std::string World::trace() const {
-    std::string text;
-    for (const std::string& line : trace_) text += line + '\n';
-    return text;
+void World::send_to(const std::shared_ptr<Flight>& flight, Adapter& to) {
+    Link& link = links_[{flight->from, to.lid()}];
+    const std::size_t bytes = flight->payload.size() + kHeaderBytes;
+    switch (link.fate(random, clock_)) {
+        case Link::Fate::kArrives:
+            break;
+        case Link::Fate::kLost:
+            note_packet(Happening::kLost, *flight, to.lid());
+            return;
+        case Link::Fate::kPartitioned:
+            note_packet(Happening::kPartitioned, *flight, to.lid());
+            return;
+        case Link::Fate::kDamaged: {
+            note_packet(Happening::kDamaged, *flight, to.lid());
+            net::Packet whole = flight->packet;
+            whole.payload = flight->payload;
+            if (survives_damage(random, whole)) fail("a damaged packet passed the checks of its CRCs");
+            return;
+        }
+    }
+    note_packet(Happening::kSent, *flight, to.lid());
+    events_.push({link.arrival(random, clock_, bytes), order_++, flight, &to, {}});
+    if (link.faults.repeat > 0 && random.chance(link.faults.repeat))
+        events_.push({link.arrival(random, clock_, bytes), order_++, flight, &to, {}});
+}
+
+void World::note_packet(Happening what, const Flight& flight, net::Lid to) {
+    TraceEntry entry;
+    entry.at = clock_;
+    entry.what = what;
+    entry.opcode = flight.packet.bth.opcode;
+    entry.status = flight.packet.aeth.syndrome;
+    entry.id = flight.packet.aeth.msn;
+    entry.ack_req = flight.packet.bth.ack_req;
+    entry.lid = flight.from;
+    entry.peer_lid = to;
+    entry.qp = flight.packet.bth.dest_qp;
+    entry.psn = flight.packet.bth.psn;
+    entry.length = static_cast<std::uint32_t>(flight.payload.size());
+    trace.note(entry);
+}
+
+void World::note_completion(Happening what, const Qp& qp, const transport::Completion& completion) {
+    TraceEntry entry;
+    entry.at = clock_;
+    entry.what = what;
+    entry.id = completion.wr_id;
+    entry.opcode = completion.opcode;
+    entry.status = static_cast<std::uint8_t>(completion.status);
+    entry.lid = qp.adapter->lid();
+    entry.qp = qp.number();
+    entry.length = completion.byte_len;
+    trace.note(entry);
+}
+
+void World::note_state(Happening what, const Qp& qp, std::uint64_t value) {
+    TraceEntry entry;
+    entry.at = clock_;
+    entry.what = what;
+    entry.id = value;
+    entry.lid = qp.adapter->lid();
+    entry.qp = qp.number();
+    trace.note(entry);
 }
 
 }  // namespace uib::simulation

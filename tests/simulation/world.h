@@ -1,71 +1,80 @@
-// A simulated world: pairs of connected queue pairs, a wire that loses, repeats and reorders packets, and the
-// clock; everything from one seed, so that a run can be repeated.
+// A simulated world: adapters, the links between them, and the clock; everything from one seed, so that a run
+// can be repeated and two runs of one seed are alike to the last packet.
 //
-// Time moves from event to event: the arrival of a packet or a timer. Each endpoint runs when it has
-// something to do. Payloads are copied when a packet is sent. A trace of the last events is kept for failing
-// seeds.
+// Time moves from event to event: an arrival, a timer, something that a client does. Each queue pair runs
+// when it has something to do, now and then late. Payloads are copied when a packet is sent. The first thing
+// that goes wrong is kept and ends the run.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
-#include <random>
 #include <string>
 
-#include "tests/unit/transport/station.h"
+#include "tests/simulation/adapter.h"
+#include "tests/simulation/link.h"
+#include "tests/simulation/trace.h"
 
 namespace uib::simulation {
 
-using transport::Time;
-using transport::testing::SentPacket;
-using transport::testing::Station;
-
-struct WireFaults {
-    double loss = 0;
-    double repeat = 0;
-    double delay = 0;  ///< chance of an extra delay, which reorders
-};
-
 class World {
   public:
-    World(std::uint64_t seed, WireFaults faults) : random_(seed), faults_(faults) {}
+    explicit World(std::uint64_t seed) : random(seed) {}
 
-    Station& add(transport::Service service, std::uint32_t number, bool lend);
-    /// Runs until nothing happens any more, or `limit` events. False if the limit was reached. Calls
-    /// `clients` between events.
-    bool run(std::size_t limit, const std::function<void()>& clients);
-
-    std::mt19937_64& random() { return random_; }
-    /// Uniform in [low, high].
-    std::uint64_t draw(std::uint64_t low, std::uint64_t high) {
-        return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
+    Adapter& add(std::size_t memory_bytes, bool lend);
+    Link& link(net::Lid from, net::Lid to) { return links_[{from, to}]; }
+    /// Calls `what` at `when`, or at once if that has passed.
+    void at(Time when, std::function<void()> what);
+    /// Runs until nothing happens any more, or something is wrong.
+    void run();
+    void fail(const std::string& wrong) {
+        if (wrong_.empty()) wrong_ = wrong;
     }
-    bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(random_) < probability; }
-    [[nodiscard]] std::string trace() const;
+    [[nodiscard]] bool failed() const { return !wrong_.empty(); }
+    [[nodiscard]] const std::string& wrong() const { return wrong_; }
+    [[nodiscard]] Time now() const { return clock_; }
+
+    // For adapters.
+    void carry(const Adapter& from, const net::Packet& packet);
+    void note_completion(Happening what, const Qp& qp, const transport::Completion& completion);
+    void note_state(Happening what, const Qp& qp, std::uint64_t value);
+
+    Random random;
+    Trace trace;
+    Watcher* watcher = nullptr;
+    /// Chance that a queue pair with work to do waits for the next event.
+    double laziness = 0.3;
+    std::deque<Adapter> adapters;
+    std::uint64_t packets = 0;  ///< given to the wire
 
   private:
     struct Flight {
+        net::Packet packet;
+        std::vector<std::byte> payload;
+        net::Lid from = 0;
+    };
+    struct Event {
         Time at;
         std::uint64_t order;
-        Station* to;
-        std::shared_ptr<SentPacket> packet;
-        bool operator>(const Flight& other) const {
+        std::shared_ptr<Flight> flight;  ///< an arrival at `to`, or
+        Adapter* to;
+        std::function<void()> action;
+        bool operator>(const Event& other) const {
             return at != other.at ? at > other.at : order > other.order;
         }
     };
-    void run_stations();
-    void carry(Station& from);
-    void launch(const std::shared_ptr<SentPacket>& packet, Station& to);
-    void note(const char* what, const Station& station, const SentPacket* packet);
+    void run_queue_pairs();
+    void fire_timers();
+    void send_to(const std::shared_ptr<Flight>& flight, Adapter& to);
+    void note_packet(Happening what, const Flight& flight, net::Lid to);
+    [[nodiscard]] Time next_time() const;
 
-    std::mt19937_64 random_;
-    WireFaults faults_;
+    std::map<std::pair<net::Lid, net::Lid>, Link> links_;
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     Time clock_ = 1'000'000;
     std::uint64_t order_ = 0;
-    std::vector<std::unique_ptr<Station>> stations_;
-    std::priority_queue<Flight, std::vector<Flight>, std::greater<>> wire_;
-    std::deque<std::string> trace_;
+    std::string wrong_;
 };
 
 }  // namespace uib::simulation

@@ -1,23 +1,13 @@
 // Packets and errors as text, for logs and traces.
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <cstring>
 
 #include "net/wire/codec.h"
 #include "net/wire/opcode_table.h"
+#include "net/wire/text.h"
 
 namespace uib::net {
 namespace {
-
-[[gnu::format(printf, 2, 3)]] void append(std::string& text, const char* format, ...) {
-    char piece[128];
-    std::va_list arguments;
-    va_start(arguments, format);
-    std::vsnprintf(piece, sizeof piece, format, arguments);
-    va_end(arguments);
-    text += piece;
-}
 
 void append_gid(std::string& text, const Gid& gid) {
     for (std::size_t i = 0; i < gid.size(); i += 2)

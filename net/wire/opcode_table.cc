@@ -1,7 +1,7 @@
 // The names, and the proof that the helpers of opcode.h say what the table says.
 #include "net/wire/opcode_table.h"
 
-#include <cstdio>
+#include "net/wire/text.h"
 
 namespace uib::net {
 namespace {
@@ -53,11 +53,7 @@ const char* name_of(Service service) {
 std::string opcode_name(std::uint8_t code) {
     const OpcodeInfo& info = kOpcodes[code];
     std::string name = std::string(name_of(service_of(code))) + " " + info.operation;
-    if (!info.defined) {
-        char number[8];
-        std::snprintf(number, sizeof number, " 0x%02x", code);
-        name += number;
-    }
+    if (!info.defined) append(name, " 0x%02x", code);
     return name;
 }
 

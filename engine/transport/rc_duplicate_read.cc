@@ -34,6 +34,7 @@ void RcResponder::repeat_read(const net::Packet& packet) {
     serve_again(index);
     entry.first = entry.next = psn_distance(entry.psn, packet.bth.psn);
     entry.end = entry.first + response_packets(reth.dma_length);
+    entry.end_byte = (entry.first << machine_.mtu_shift()) + reth.dma_length;
 }
 
 }  // namespace uib::transport

@@ -57,6 +57,7 @@ class RcResponder {
         std::uint32_t first = 0;  ///< this response's packets: [first, end), next to send
         std::uint32_t next = 0;
         std::uint32_t end = 0;
+        std::uint32_t end_byte = 0;  ///< of the original, behind the last to send
         net::Operation operation{};
         bool pending = false;
         bool duplicate = false;

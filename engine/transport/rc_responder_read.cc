@@ -58,7 +58,7 @@ void RcResponder::on_read(const net::Packet& packet) {
     }
     entry->address = reth.address;
     entry->rkey = reth.rkey;
-    entry->length = reth.dma_length;
+    entry->length = entry->end_byte = reth.dma_length;
     keep(*entry);
 }
 
@@ -66,8 +66,7 @@ void RcResponder::on_read(const net::Packet& packet) {
 std::uint32_t RcResponder::send_read(Saved& saved, std::uint32_t budget) {
     const std::uint32_t shift = machine_.mtu_shift();
     const std::uint32_t offset = saved.next << shift;
-    const std::uint64_t end = std::min<std::uint64_t>(saved.length, std::uint64_t{saved.end} << shift);
-    const auto rest = static_cast<std::uint32_t>(end - offset);
+    const std::uint32_t rest = saved.end_byte - offset;
     std::uint64_t bytes = std::min<std::uint64_t>({rest, std::uint64_t{budget} << shift, kBurstBytes});
     const std::size_t room = machine_.mover().room();
     if (bytes > room) bytes = room & ~std::uint64_t{machine_.mtu() - 1};

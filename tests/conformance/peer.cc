@@ -20,6 +20,8 @@ Peer::Peer(transport::Service service, std::uint32_t number)
     : machine_(service, number), wire_(machine_), start_(machine_.clock) {
     parameters().sq_psn = kStartPsn;
     parameters().rq_psn = kStartPsn;
+    machine_.srq_number = kXrcSrq;
+    machine_.receive_queue.is_shared = service == transport::Service::kXrcTarget;
 }
 
 void Peer::connect(QpState to) {
@@ -149,6 +151,7 @@ Work Peer::work(WorkOpcode opcode, std::uint32_t length, std::uint64_t offset) c
     if (length > 0) work.entries = {machine_.entry(offset, length)};
     work.remote_address = kRemoteAddress;
     work.rkey = kRemoteKey;
+    work.xrc_srq = kXrcSrq;
     return work;
 }
 

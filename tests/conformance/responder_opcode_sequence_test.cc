@@ -12,7 +12,7 @@ TEST_P(Responder, C9_81_middle_without_first_is_an_invalid_request) {
     peer.sends(send_middle(0));
     peer.expects(nak(transport::kNakInvalidRequest, 0).msn(0));
     peer.raises(QpEvent::kRequestError);
-    peer.receives(0, Status::kFlushed);
+    if (!is_xrc()) peer.receives(0, Status::kFlushed);  // an SRQ's receives stay in it
     EXPECT_EQ(peer.state(), QpState::kError);
 }
 

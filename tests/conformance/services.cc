@@ -3,7 +3,11 @@
 
 namespace uib::conformance {
 
-INSTANTIATE_TEST_SUITE_P(On, Requester, ::testing::Values(transport::Service::kRc), service_name);
-INSTANTIATE_TEST_SUITE_P(On, Responder, ::testing::Values(transport::Service::kRc), service_name);
+INSTANTIATE_TEST_SUITE_P(On, Requester,
+                         ::testing::Values(transport::Service::kRc, transport::Service::kXrcInitiator),
+                         service_name);
+INSTANTIATE_TEST_SUITE_P(On, Responder,
+                         ::testing::Values(transport::Service::kRc, transport::Service::kXrcTarget),
+                         service_name);
 
 }  // namespace uib::conformance

@@ -3,8 +3,8 @@
 // After packet a to a DLID the next packet to it may be scheduled Ts later,
 //   Ts = (IPD + 1) * bytes(a) / port rate,   IPD = port rate / path rate - 1
 // which is bytes(a) / path rate: IPD is a real number here (o9-165), so every rate of ibv_rate below the
-// port's is met exactly. A code that ibv_rate does not define is served as the slowest rate, the nearest
-// larger delay for sure (C9-226).
+// port's is met exactly and none has to be rounded (C9-226). A code that ibv_rate does not define (from an
+// address vector; queue pairs refuse it) is served as the slowest rate.
 //
 // One object a port, used by all its queue pairs that have a limit; a QP without one does not ask, as the
 // users of one DLID are to agree on the rate (9.11). The table is keyed by the full DLID, path bits included;
@@ -26,14 +26,6 @@ constexpr std::uint32_t static_rate_mbps(std::uint8_t code) {
                                        168'000, 25'000,   100'000,  200'000,  300'000, 28'000, 50'000,
                                        400'000, 600'000,  800'000,  1'200'000};
     return code < sizeof kMbps / sizeof kMbps[0] ? kMbps[code] : kSlowest;
-}
-
-inline constexpr std::uint8_t kSlowestStaticRate = 2;  ///< IBV_RATE_2_5_GBPS
-
-/// The code that is in force when `code` is asked for: itself, or the slowest rate if there is no such code.
-constexpr std::uint8_t supported_static_rate(std::uint8_t code) {
-    constexpr std::uint8_t kCodes = 25;
-    return code == 1 || code >= kCodes ? kSlowestStaticRate : code;
 }
 
 /// Nominal Mb/s of a port from PortInfo's LinkWidthActive (1, 2, 4, 8, 16: 1x, 4x, 8x, 12x, 2x) and speed (1

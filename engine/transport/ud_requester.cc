@@ -57,7 +57,8 @@ bool UdQueuePair::address_datagram(const SendRequest& request) {
     out_.has_grh = vector.is_global != 0;
     if (out_.has_grh) {
         if (!port().gids.empty()) {
-            if (vector.sgid_index >= port().gids.size()) return false;
+            if (vector.sgid_index >= port().gids.size() || port().gids[vector.sgid_index] == net::Gid{})
+                return false;
             out_.grh.sgid = port().gids[vector.sgid_index];
         }
         std::copy(std::begin(vector.dgid), std::end(vector.dgid), out_.grh.dgid.begin());

@@ -32,11 +32,9 @@ TEST(StaticRate, codes_are_those_of_ibv_rate) {
         {19, 28'000},  {20, 50'000},  {21, 400'000}, {22, 600'000}, {23, 800'000}, {24, 1'200'000}};
     for (const auto& [code, mbps] : codes) {
         EXPECT_EQ(static_rate_mbps(code), mbps);
-        EXPECT_EQ(supported_static_rate(code), code);
     }
     for (const std::uint8_t code : {1, 25, 255}) {
         EXPECT_EQ(static_rate_mbps(code), 2'500U);
-        EXPECT_EQ(supported_static_rate(code), kSlowestStaticRate);
     }
     EXPECT_EQ(port_mbps(2, 32), 100'000U);  // 4x EDR
     EXPECT_EQ(port_mbps(1, 1), 2'500U);

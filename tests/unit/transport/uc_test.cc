@@ -118,6 +118,45 @@ TEST_F(Uc, faults_are_dropped_in_silence) {
     EXPECT_TRUE(b.out.empty());
 }
 
+// C9-199: like an invalid opcode, so it ends the message (class D1).
+TEST_F(Uc, padding_belongs_to_the_end_of_a_message) {
+    b.connect(0x11);
+    b.post_receive(1, 0, 5000);
+    in(Operation::kSendFirst, 0, 256);
+    net::Packet middle = packet_for(b, Operation::kSendMiddle, kPsn + 1, std::span(data).first(256));
+    middle.bth.pad = 1;
+    b.deliver(middle);
+    EXPECT_EQ(b.count().padding_errors, 1U);
+    in(Operation::kSendLast, 2, 10);
+    EXPECT_TRUE(b.receives.empty());
+    net::Packet only = packet_for(b, Operation::kSendOnly, kPsn + 3, std::span(data).first(3));
+    only.bth.pad = 1;
+    b.deliver(only);
+    ASSERT_EQ(b.receives.size(), 1U);
+    EXPECT_EQ(b.receives[0].byte_len, 3U);
+}
+
+TEST_F(Uc, sequence_numbers_wrap) {
+    b.parameters.rq_psn = 0xFFFFFE;
+    b.parameters.sq_psn = 0xFFFFFE;
+    b.connect(0x11);
+    b.post_receive(1, 0, 5000);
+    for (const auto& [operation, psn, length] : {std::tuple{Operation::kSendFirst, 0xFFFFFEU, 256U},
+                                                 {Operation::kSendMiddle, 0xFFFFFFU, 256U},
+                                                 {Operation::kSendMiddle, 0U, 256U},
+                                                 {Operation::kSendLast, 1U, 4U}})
+        b.deliver(packet_for(b, operation, psn, std::span(data).first(length)));
+    ASSERT_EQ(b.receives.size(), 1U);
+    EXPECT_EQ(b.receives[0].byte_len, 772U);
+    Work work;
+    work.entries = {b.entry(0, 772)};
+    b.post(work);
+    b.run();
+    ASSERT_EQ(b.out.size(), 4U);
+    EXPECT_EQ(b.out[2].psn(), 0U);
+    EXPECT_EQ(b.qp->send_psn(), 2U);
+}
+
 TEST_F(Uc, local_fault_of_a_send_stops_the_send_queue_only) {
     b.connect(0x11);
     Work work;

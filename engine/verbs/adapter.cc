@@ -331,6 +331,11 @@ void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {
     qp.client().raise(static_cast<std::uint32_t>(event), qp.init().user_handle, &qp.async_events);
 }
 
+transport::PortView Adapter::port_of(const transport::QueuePair& machine) {
+    Device& device = static_cast<Qp*>(machine.config().owner)->device();
+    return {device.gids(), device.pkeys(), 0, &device.static_rate};
+}
+
 transport::Status Adapter::bind_window(transport::QueuePair& machine, const transport::SendRequest& request) {
     Qp& qp = *static_cast<Qp*>(machine.config().owner);
     return qp.init().context->bind_window(qp, request);

@@ -97,6 +97,7 @@ class Adapter final : public transport::Host {
     bool complete_send(transport::QueuePair& machine, const transport::Completion& completion) override;
     bool complete_receive(transport::QueuePair& machine, const transport::Completion& completion) override;
     void raise(transport::QueuePair& machine, transport::QpEvent event) override;
+    transport::PortView port_of(const transport::QueuePair& machine) override;
     transport::Status bind_window(transport::QueuePair& machine,
                                   const transport::SendRequest& request) override;
 

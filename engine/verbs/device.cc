@@ -55,7 +55,8 @@ net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
 }  // namespace
 
 Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric)
-    : config_(std::move(config)),
+    : static_rate(transport::port_mbps(kWidth4x, kSpeedEdr)),
+      config_(std::move(config)),
       index_(index),
       lid_(lid),
       guid_(guid_of(index)),

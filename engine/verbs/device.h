@@ -9,6 +9,7 @@
 
 #include "engine/ipc/control.h"
 #include "engine/transport/queue_pair.h"
+#include "engine/transport/static_rate.h"
 #include "engine/verbs/flow_table.h"
 #include "net/fabric/ethernet_switch.h"
 #include "net/fabric/internal_switch.h"
@@ -80,6 +81,8 @@ class Device {
     [[nodiscard]] const net::PortCounters& counters() const { return fabric_.counters(port_); }
     /// What destroyed QPs had counted.
     transport::QpCounters retired;
+    /// Of the port, for all QPs (9.11).
+    transport::StaticRate static_rate;
 
   private:
     DeviceConfig config_;

@@ -180,6 +180,26 @@ int Session::dispatch_queues(ipc::Operation operation, Message& message, Reply& 
             return call<ipc::AllocStagingRequest, ipc::AllocStagingReply>(
                 message, reply, [&](auto& in, auto& out) { return client_->alloc_staging(in, out); });
         default:
+            return dispatch_xrc(operation, message, reply);
+    }
+}
+
+int Session::dispatch_xrc(ipc::Operation operation, Message& message, Reply& reply) {
+    using ipc::HandleBody;
+    using ipc::Operation;
+    verbs::Context& context = *context_;
+    switch (operation) {
+        case Operation::kOpenXrcd:
+            return call<ipc::OpenXrcdRequest, HandleBody>(message, reply, [&](auto& in, auto& out) {
+                return context.open_xrcd(*client_, in, message.take_fd(0), out.handle);
+            });
+        case Operation::kCloseXrcd:
+            return call<HandleBody, None>(message, reply,
+                                          [&](auto& in, None&) { return context.close_xrcd(in.handle); });
+        case Operation::kOpenQp:
+            return call<ipc::OpenQpRequest, ipc::QpReply>(
+                message, reply, [&](auto& in, auto& out) { return context.open_qp(*client_, in, out); });
+        default:
             return EOPNOTSUPP;
     }
 }

@@ -150,6 +150,9 @@ enum CqeFlags : std::uint16_t {
     kCqeSolicited = 1 << 5,
     kCqeVoid = 1 << 6,  ///< set by the provider: the QP is gone, skip
     kCqeSrq = 1 << 7,   ///< wqe_index names a slot of the QP's shared receive queue
+    /// wqe_index names a slot of the XRC shared receive queue with the number `qp_slot`, which the session
+    /// made on this CQ. The target QP, `qp_number`, may be another process's.
+    kCqeXrcSrq = 1 << 8,
 };
 
 /// A CQE's operation: WorkOpcode for send completions; for receive completions one of these.
@@ -163,7 +166,7 @@ struct Cqe {
     std::uint32_t immediate;     ///< immediate data as received (network order), or the invalidated R_Key
     std::uint32_t qp_number;
     std::uint32_t source_qp;  ///< UD
-    std::uint32_t qp_slot;    ///< the QP's doorbell slot, to find the QP in the provider
+    std::uint32_t qp_slot;    ///< the QP's doorbell slot, to find the QP in the provider; kCqeXrcSrq: the SRQ
     std::uint32_t wqe_index;  ///< send: free-running index of the work request; receive: slot number
     std::uint16_t flags;      ///< CqeFlags
     std::uint8_t status;      ///< ibv_wc_status

@@ -16,6 +16,23 @@ constexpr std::uint32_t kEventCqError = 0;  // IBV_EVENT_CQ_ERR
 constexpr std::uint32_t kFirstQpNumber =
     0x40;  // 0 and 1 are the management QPs; the rest is room for special ones
 
+void fill(ipc::Cqe& entry, const Qp& qp, const transport::Completion& completion) {
+    entry.wr_id = completion.wr_id;
+    entry.byte_len = completion.byte_len;
+    entry.immediate = completion.immediate;
+    entry.qp_number = qp.number();
+    entry.source_qp = completion.source_qp;
+    entry.qp_slot = qp.slot();
+    entry.wqe_index = completion.wqe_index;
+    entry.flags = completion.flags;
+    entry.status = static_cast<std::uint8_t>(completion.status);
+    entry.opcode = completion.opcode;
+    entry.slid = qp.device().ethernet() ? 0 : completion.slid;
+    entry.sl = completion.sl;
+    entry.dlid_path_bits = completion.dlid_path_bits;
+    entry.vendor_error = completion.vendor_error;
+}
+
 }  // namespace
 
 transport::Time monotonic_now() {
@@ -96,7 +113,7 @@ void Adapter::activate(Qp& qp) {
     qp.idle_turns = 0;
     if (qp.active) return;
     qp.active = true;
-    ipc::watch_queue(qp.send_ring().control());
+    if (qp.send_ring() != nullptr) ipc::watch_queue(qp.send_ring()->control());
     active_.push_back(&qp);
 }
 
@@ -141,14 +158,14 @@ bool Adapter::run_active() {
             busy = true;
             qp.idle_turns = 0;
         } else if (++qp.idle_turns > kIdleTurns) {
-            ipc::release_queue(qp.send_ring().control());
+            if (qp.send_ring() != nullptr) ipc::release_queue(qp.send_ring()->control());
             if (!machine.wants_run()) {
                 qp.active = false;
                 active_[i] = active_.back();
                 active_.pop_back();
                 continue;
             }
-            ipc::watch_queue(qp.send_ring().control());
+            if (qp.send_ring() != nullptr) ipc::watch_queue(qp.send_ring()->control());
             qp.idle_turns = 0;
         }
         ++i;
@@ -285,24 +302,8 @@ void Adapter::settle_cqs() {
     });
 }
 
-bool Adapter::complete(Qp& qp, CompletionQueue& cq, const transport::Completion& completion, bool receive) {
+bool Adapter::push(CompletionQueue& cq, const ipc::Cqe& entry) {
     ++progress_;
-    ipc::Cqe entry{};
-    entry.wr_id = completion.wr_id;
-    entry.byte_len = completion.byte_len;
-    entry.immediate = completion.immediate;
-    entry.qp_number = qp.number();
-    entry.source_qp = completion.source_qp;
-    entry.qp_slot = qp.slot();
-    entry.wqe_index = completion.wqe_index;
-    entry.flags = completion.flags;
-    if (receive) entry.flags |= qp.init().srq != nullptr ? ipc::kCqeReceive | ipc::kCqeSrq : ipc::kCqeReceive;
-    entry.status = static_cast<std::uint8_t>(completion.status);
-    entry.opcode = completion.opcode;
-    entry.slid = qp.device().ethernet() ? 0 : completion.slid;
-    entry.sl = completion.sl;
-    entry.dlid_path_bits = completion.dlid_path_bits;
-    entry.vendor_error = completion.vendor_error;
     const bool was_overrun = cq.overrun();
     if (!cq.push(entry, now_)) {
         if (!was_overrun) cq.client().raise(kEventCqError, cq.user_handle(), &cq.async_events);
@@ -316,19 +317,32 @@ bool Adapter::complete(Qp& qp, CompletionQueue& cq, const transport::Completion&
 }
 
 bool Adapter::complete_send(transport::QueuePair& machine, const transport::Completion& completion) {
-    Qp& qp = *static_cast<Qp*>(machine.config().owner);
-    return complete(qp, *qp.init().send_cq, completion, false);
+    const Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    ipc::Cqe entry{};
+    fill(entry, qp, completion);
+    return push(*qp.init().send_cq, entry);
 }
 
 bool Adapter::complete_receive(transport::QueuePair& machine, const transport::Completion& completion) {
-    Qp& qp = *static_cast<Qp*>(machine.config().owner);
-    return complete(qp, *qp.init().recv_cq, completion, true);
+    const Qp& qp = *static_cast<Qp*>(machine.config().owner);
+    ipc::Cqe entry{};
+    fill(entry, qp, completion);
+    entry.flags |= ipc::kCqeReceive;
+    if (qp.init().service != transport::Service::kXrcTarget) {
+        if (qp.init().srq != nullptr) entry.flags |= ipc::kCqeSrq;
+        return push(*qp.init().recv_cq, entry);
+    }
+    // An SRQ that was destroyed under a message took its CQ along: nobody waits for this completion.
+    const SharedReceiveQueue* srq = xrc_.srq(completion.xrc_srq);
+    if (srq == nullptr) return true;
+    entry.flags = static_cast<std::uint16_t>((entry.flags & ~ipc::kCqeSrq) | ipc::kCqeXrcSrq);
+    entry.qp_slot = srq->number();
+    return push(srq->xrc->cq(), entry);
 }
 
 void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {
     ++progress_;
-    Qp& qp = *static_cast<Qp*>(machine.config().owner);
-    qp.client().raise(static_cast<std::uint32_t>(event), qp.init().user_handle, &qp.async_events);
+    static_cast<Qp*>(machine.config().owner)->raise(event);
 }
 
 transport::PortView Adapter::port_of(const transport::QueuePair& machine) {

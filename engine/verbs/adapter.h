@@ -34,6 +34,7 @@
 #include "engine/verbs/device.h"
 #include "engine/verbs/ethernet_paths.h"
 #include "engine/verbs/multicast.h"
+#include "engine/verbs/xrc_domain.h"
 #include "net/fabric/internal_switch.h"
 
 namespace uib::verbs {
@@ -71,11 +72,14 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::InternalSwitch& fabric() const { return fabric_; }
     [[nodiscard]] memory::PdId next_pd() { return ++last_pd_; }
     MulticastGroups& multicast() { return multicast_; }
+    XrcDomains& xrc() { return xrc_; }
     /// Sums over the device's QPs, living and gone.
     [[nodiscard]] transport::QpCounters qp_counters(const Device& device) const;
 
     /// A number for a new QP; 0 when there is none left.
     std::uint32_t reserve_qp_number();
+    /// Gives back a number that add_qp() has not seen.
+    void release_qp_number(std::uint32_t number) { free_numbers_.push_back(number); }
     /// From now on packets reach the QP. Its number must be reserved.
     void add_qp(Qp& qp);
     void remove_qp(Qp& qp);
@@ -97,6 +101,9 @@ class Adapter final : public transport::Host {
     bool complete_send(transport::QueuePair& machine, const transport::Completion& completion) override;
     bool complete_receive(transport::QueuePair& machine, const transport::Completion& completion) override;
     void raise(transport::QueuePair& machine, transport::QpEvent event) override;
+    const transport::XrcReceiveQueue* xrc_receive_queue(std::uint32_t number, std::uint32_t domain) override {
+        return xrc_.receive_queue(number, domain);
+    }
     transport::PortView port_of(const transport::QueuePair& machine) override;
     transport::Status bind_window(transport::QueuePair& machine,
                                   const transport::SendRequest& request) override;
@@ -132,7 +139,7 @@ class Adapter final : public transport::Host {
     void watch_timer(Qp& qp);
     /// After anything that may have moved the machine: state changes and timers are taken note of.
     void after_event(Qp& qp);
-    bool complete(Qp& qp, CompletionQueue& cq, const transport::Completion& completion, bool receive);
+    bool push(CompletionQueue& cq, const ipc::Cqe& entry);
     [[nodiscard]] Qp* qp_numbered(std::uint32_t number) const {
         return number < qps_.size() ? qps_[number] : nullptr;
     }
@@ -143,6 +150,7 @@ class Adapter final : public transport::Host {
     net::InternalSwitch fabric_;
     EthernetPaths ethernet_paths_;
     MulticastGroups multicast_;
+    XrcDomains xrc_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<Client*> clients_;
     std::vector<Qp*> qps_;  ///< by number

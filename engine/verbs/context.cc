@@ -11,6 +11,7 @@ ObjectCounts& ObjectCounts::operator+=(const ObjectCounts& other) {
     srq += other.srq;
     channel += other.channel;
     dm += other.dm;
+    xrcd += other.xrcd;
     return *this;
 }
 
@@ -24,6 +25,7 @@ ObjectCounts Context::counts() {
     counts.srq = srqs_.live();
     counts.channel = channels_.live();
     counts.dm = dms_.live();
+    counts.xrcd = xrcds_.live();
     return counts;
 }
 
@@ -33,11 +35,14 @@ bool Context::drop_queues_of(Client& client) {
         table.take(handle);
         dropped = true;
     };
-    qps_.for_each([&](std::uint32_t handle, Qp& qp) {
-        if (&qp.client() == &client) drop(qps_, handle);
+    qps_.for_each([&](std::uint32_t handle, QpHandle& qp) {
+        if (qp.holder().client == &client) drop(qps_, handle);
     });
     srqs_.for_each([&](std::uint32_t handle, SharedReceiveQueue& srq) {
         if (&srq.slots().client() == &client && srq.uses == 0) drop(srqs_, handle);
+    });
+    xrcds_.for_each([&](std::uint32_t handle, XrcdObject& xrcd) {
+        if (xrcd.owner == &client && xrcd.uses == 0) drop(xrcds_, handle);
     });
     cqs_.for_each([&](std::uint32_t handle, CompletionQueue& cq) {
         if (&cq.client() != &client || cq.uses != 0) return;

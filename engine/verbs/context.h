@@ -45,8 +45,27 @@ struct WindowObject {
     memory::Window* window = nullptr;
 };
 
+/// A client's handle of a QP. The QP goes with its last handle: an XRC target QP may have several, in several
+/// contexts (ibv_open_qp).
+class QpHandle {
+  public:
+    /// `xrcd`: what a target QP was made or opened through, else nullptr.
+    QpHandle(std::shared_ptr<Qp> qp, Client& client, std::uint64_t user_handle, XrcdObject* xrcd);
+    ~QpHandle();
+    QpHandle(const QpHandle&) = delete;
+    QpHandle& operator=(const QpHandle&) = delete;
+
+    [[nodiscard]] Qp& qp() const { return *qp_; }
+    [[nodiscard]] QpHolder& holder() { return holder_; }
+
+  private:
+    std::shared_ptr<Qp> qp_;
+    QpHolder holder_;
+    XrcdObject* xrcd_;
+};
+
 struct ObjectCounts {
-    std::uint32_t pd = 0, mr = 0, mw = 0, cq = 0, qp = 0, srq = 0, channel = 0, dm = 0;
+    std::uint32_t pd = 0, mr = 0, mw = 0, cq = 0, qp = 0, srq = 0, channel = 0, dm = 0, xrcd = 0;
     ObjectCounts& operator+=(const ObjectCounts& other);
 };
 
@@ -87,12 +106,20 @@ class Context {
     int modify_srq(const ipc::ModifySrqRequest& request);
     int query_srq(std::uint32_t handle, ipc::QuerySrqReply& reply);
     int destroy_srq(std::uint32_t handle, ipc::EventsReply& reply);
+
+    // -- queue pairs (context_qps.cc) --
     int create_qp(Client& client, const ipc::CreateQpRequest& request, ipc::QpReply& reply);
+    int open_qp(Client& client, const ipc::OpenQpRequest& request, ipc::QpReply& reply);
     int modify_qp(const ipc::ModifyQpRequest& request);
     int query_qp(std::uint32_t handle, ipc::QueryQpReply& reply);
     int destroy_qp(std::uint32_t handle, ipc::EventsReply& reply);
     int attach_multicast(const ipc::MulticastRequest& request);
     int detach_multicast(const ipc::MulticastRequest& request);
+
+    // -- XRC domains (context_xrc.cc) --
+    int open_xrcd(Client& client, const ipc::OpenXrcdRequest& request, ipc::UniqueFd file,
+                  std::uint32_t& handle);
+    int close_xrcd(std::uint32_t handle);
 
     // -- life (context.cc) --
     /// The client is gone: its objects go. Repeats until no more can go, so order does not matter.
@@ -105,6 +132,12 @@ class Context {
     int make_region(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
     int make_space(Client& client, const ipc::RegMrRequest& request, int file, memory::RegionInit& init);
     int check_qp_request(const Client& client, const ipc::CreateQpRequest& request, QpInit& init);
+    int check_queues(const Client& client, const ipc::CreateQpRequest& request, QpInit& init);
+    int create_target(Client& client, const ipc::CreateQpRequest& request, ipc::QpReply& reply);
+    int bind_xrc_srq(const Client& client, const ipc::CreateSrqRequest& request, SharedReceiveQueue& srq);
+    /// Nullptr if there is none or it is another client's.
+    [[nodiscard]] XrcdObject* xrcd_of(const Client& client, std::uint32_t handle) const;
+    [[nodiscard]] Qp* qp_of(std::uint32_t handle) const;
     int change_rights(const RegionObject& object, ipc::RegMrRequest& wanted);
     bool drop_queues_of(Client& client);
     bool drop_memory_of(Client& client);
@@ -118,9 +151,9 @@ class Context {
     HandleTable<DeviceMemory> dms_;
     HandleTable<Channel> channels_;
     HandleTable<CompletionQueue> cqs_;
+    HandleTable<XrcdObject> xrcds_;
     HandleTable<SharedReceiveQueue> srqs_;
-    HandleTable<Qp> qps_;
-    std::uint32_t next_srq_number_ = 1;
+    HandleTable<QpHandle> qps_;
 };
 
 }  // namespace uib::verbs

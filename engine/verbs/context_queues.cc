@@ -1,5 +1,4 @@
-// Control operations on channels, completion queues, shared receive queues and queue pairs.
-#include <infiniband/verbs.h>
+// Control operations on channels, completion queues and shared receive queues.
 
 #include <algorithm>
 #include <bit>
@@ -94,18 +93,21 @@ int Context::destroy_cq(std::uint32_t handle, ipc::EventsReply& reply) {
 int Context::create_srq(Client& client, const ipc::CreateSrqRequest& request, ipc::SrqReply& reply) {
     Pd* pd = pds_.get(request.pd);
     if (pd == nullptr || request.max_wr == 0 || request.max_wr > Limits::kMaxSrqWr ||
-        request.max_sge > Limits::kMaxSge)
+        request.max_sge > Limits::kMaxSge || request.kind > static_cast<std::uint32_t>(ipc::SrqKind::kXrc))
         return EINVAL;
     if (srqs_.live() >= Limits::kMaxSrq) return ENOMEM;
     RingShape shape;
     shape.entries = std::bit_ceil(request.max_wr);
     shape.max_sge = std::max(request.max_sge, 1U);
     shape.stride = ipc::receive_slot_stride(shape.max_sge);
-    auto srq = std::make_unique<SharedReceiveQueue>(client, shape, request.user_handle, next_srq_number_++);
-    if (!srq->allocate()) return ENOMEM;
+    auto srq = std::make_unique<SharedReceiveQueue>(client, shape, request.user_handle, adapter_.xrc());
+    if (srq->number() == 0 || !srq->allocate()) return ENOMEM;
     srq->max_wr = request.max_wr;
     srq->pd = pd;
     ++pd->uses;
+    if (request.kind == static_cast<std::uint32_t>(ipc::SrqKind::kXrc)) {
+        if (const int error = bind_xrc_srq(client, request, *srq); error != 0) return error;
+    }
     reply.srq_number = srq->number();
     reply.queue = srq->slots().location();
     reply.available = srq->slots().available_location();
@@ -143,120 +145,6 @@ int Context::destroy_srq(std::uint32_t handle, ipc::EventsReply& reply) {
     reply.async_events = srq->async_events;
     srqs_.take(handle);
     return 0;
-}
-
-// Queue pairs.
-
-namespace {
-
-bool service_of(std::uint32_t value, transport::Service& service) {
-    switch (static_cast<ipc::Service>(value)) {
-        case ipc::Service::kRc:
-            service = transport::Service::kRc;
-            return true;
-        case ipc::Service::kUc:
-            service = transport::Service::kUc;
-            return true;
-        case ipc::Service::kUd:
-            service = transport::Service::kUd;
-            return true;
-        case ipc::Service::kRawPacket:
-        case ipc::Service::kXrcSend:
-        case ipc::Service::kXrcReceive:
-            break;
-    }
-    return false;
-}
-
-}  // namespace
-
-int Context::check_qp_request(const Client& client, const ipc::CreateQpRequest& request, QpInit& init) {
-    if (!service_of(request.service, init.service)) return EOPNOTSUPP;
-    if (request.create_flags != 0) return EINVAL;
-    init.pd = pds_.get(request.pd);
-    init.send_cq = cqs_.get(request.send_cq);
-    init.recv_cq = cqs_.get(request.recv_cq);
-    if (init.pd == nullptr || init.send_cq == nullptr || init.recv_cq == nullptr) return EINVAL;
-    if (request.srq != 0) {
-        init.srq = srqs_.get(request.srq - 1);
-        if (init.srq == nullptr || &init.srq->slots().client() != &client) return EINVAL;
-    }
-    // Queues of another session live in memory that this client has not mapped.
-    if (&init.send_cq->client() != &client || &init.recv_cq->client() != &client) return EINVAL;
-    if (request.max_send_wr > Limits::kMaxQpWr || request.max_send_sge > Limits::kMaxSge ||
-        request.max_inline > Limits::kMaxInline)
-        return EINVAL;
-    if (init.srq == nullptr &&
-        (request.max_recv_wr > Limits::kMaxQpWr || request.max_recv_sge > Limits::kMaxSge))
-        return EINVAL;
-    if (qps_.live() >= Limits::kMaxQp) return ENOMEM;
-    return 0;
-}
-
-int Context::create_qp(Client& client, const ipc::CreateQpRequest& request, ipc::QpReply& reply) {
-    QpInit init;
-    if (const int error = check_qp_request(client, request, init); error != 0) return error;
-    init.client = &client;
-    init.context = this;
-    init.device = &device_;
-    init.user_handle = request.user_handle;
-    init.signal_all = request.signal_all != 0;
-    init.send.entries = std::bit_ceil(std::max(request.max_send_wr, 1U));
-    init.send.max_sge = std::max(request.max_send_sge, 1U);
-    init.send.max_inline = std::max(request.max_inline, ipc::kAutoInlineBytes);
-    const std::uint32_t offset =
-        init.service == transport::Service::kUd ? ipc::kDatagramPayloadOffset : ipc::kSendPayloadOffset;
-    init.send.stride = ipc::send_slot_stride(offset, init.send.max_sge, init.send.max_inline);
-    init.max_send_wr = request.max_send_wr;
-    if (init.srq == nullptr && request.max_recv_wr != 0) {
-        init.receive.entries = std::bit_ceil(request.max_recv_wr);
-        init.receive.max_sge = std::max(request.max_recv_sge, 1U);
-        init.receive.stride = ipc::receive_slot_stride(init.receive.max_sge);
-        init.max_recv_wr = request.max_recv_wr;
-    }
-    auto qp = std::make_unique<Qp>(adapter_, init);
-    if (const int error = qp->start(); error != 0) return error;
-    reply = qp->description();
-    reply.handle = qps_.add(std::move(qp));
-    return 0;
-}
-
-int Context::modify_qp(const ipc::ModifyQpRequest& request) {
-    Qp* qp = qps_.get(request.handle);
-    return qp == nullptr ? ENOENT : qp->modify(request.attributes, request.mask);
-}
-
-int Context::query_qp(std::uint32_t handle, ipc::QueryQpReply& reply) {
-    const Qp* qp = qps_.get(handle);
-    if (qp == nullptr) return ENOENT;
-    reply = qp->query();
-    return 0;
-}
-
-int Context::destroy_qp(std::uint32_t handle, ipc::EventsReply& reply) {
-    Qp* qp = qps_.get(handle);
-    if (qp == nullptr) return ENOENT;
-    if (qp->multicast_groups != 0) return EBUSY;
-    qp->async_events -= qp->client().async_pipe().purge(qp->init().user_handle);
-    reply.async_events = qp->async_events;
-    qps_.take(handle);
-    return 0;
-}
-
-int Context::attach_multicast(const ipc::MulticastRequest& request) {
-    Qp* qp = qps_.get(request.qp);
-    if (qp == nullptr) return ENOENT;
-    net::Gid gid;
-    std::copy(std::begin(request.gid), std::end(request.gid), gid.begin());
-    return adapter_.multicast().attach(*qp, gid, request.lid);
-}
-
-int Context::detach_multicast(const ipc::MulticastRequest& request) {
-    Qp* qp = qps_.get(request.qp);
-    if (qp == nullptr) return ENOENT;
-    net::Gid gid;
-    std::copy(std::begin(request.gid), std::end(request.gid), gid.begin());
-    return adapter_.multicast().detach(*qp, gid, request.lid);
 }
 
 }  // namespace uib::verbs

@@ -31,6 +31,7 @@ struct Limits {
     static constexpr std::uint32_t kMaxRdAtomic = 32;
     static constexpr std::uint32_t kMaxSrq = 65536;
     static constexpr std::uint32_t kMaxSrqWr = 32768;
+    static constexpr std::uint32_t kMaxXrcd = 4096;  ///< of one context; each may be a descriptor of the engine
     static constexpr std::uint32_t kMaxMulticastGroups = 8192;
     static constexpr std::uint32_t kMaxMulticastQps = 240;
     static constexpr std::uint32_t kMaxAh = 1 << 24;

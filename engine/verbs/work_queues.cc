@@ -7,6 +7,7 @@ namespace uib::verbs {
 
 namespace {
 
+constexpr std::uint32_t kSrqNumberMask = 0xFFFFFF;   // as XRCETH has it
 constexpr std::uint32_t kEventSrqLimitReached = 15;  // IBV_EVENT_SRQ_LIMIT_REACHED
 
 constexpr std::uint32_t payload_offset(transport::Service service) {
@@ -116,6 +117,7 @@ void SendRing::fetch(std::uint32_t index, transport::SendRequest& out) {
         out.remote_qkey = wqe.remote_qkey;
         std::memcpy(&out.address_vector, slot + ipc::kDatagramAddressOffset, sizeof out.address_vector);
     }
+    if (service_ == transport::Service::kXrcInitiator) out.xrc_srq = wqe.remote_qpn & kSrqNumberMask;
     if (!has_payload(out.opcode)) return;
     if ((wqe.flags & ipc::kWorkStaged) != 0) {
         fetch_staged(wqe, out);

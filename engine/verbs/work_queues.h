@@ -14,6 +14,7 @@
 #include "engine/transport/queue_pair.h"
 #include "engine/verbs/client.h"
 #include "engine/verbs/pd.h"
+#include "engine/verbs/xrc_domain.h"
 
 namespace uib::verbs {
 
@@ -102,10 +103,15 @@ class ReceiveRing final : public transport::ReceiveQueue {
 
 class SharedReceiveQueue final : public transport::ReceiveQueue {
   public:
-    SharedReceiveQueue(Client& client, const RingShape& shape, std::uint64_t user_handle,
-                       std::uint32_t number)
-        : slots_(client, shape, true), user_handle_(user_handle), number_(number) {}
+    /// Takes a number from `domains`; number() is 0 if there was none left.
+    SharedReceiveQueue(Client& client, const RingShape& shape, std::uint64_t user_handle, XrcDomains& domains)
+        : slots_(client, shape, true),
+          user_handle_(user_handle),
+          domains_(domains),
+          number_(domains.take_srq_number()) {}
     ~SharedReceiveQueue() override {
+        xrc.reset();
+        domains_.free_srq_number(number_);
         if (pd != nullptr) --pd->uses;
     }
     bool allocate() { return slots_.allocate(); }
@@ -122,12 +128,14 @@ class SharedReceiveQueue final : public transport::ReceiveQueue {
 
     std::uint32_t uses = 0;
     std::uint32_t async_events = 0;
-    std::uint32_t max_wr = 0;  ///< what the client asked for, as queries show it
-    Pd* pd = nullptr;          ///< counted as a use while this lives
+    std::uint32_t max_wr = 0;         ///< what the client asked for, as queries show it
+    Pd* pd = nullptr;                 ///< counted as a use while this lives
+    std::unique_ptr<XrcBinding> xrc;  ///< of an XRC SRQ
 
   private:
     ReceiveSlots slots_;
     std::uint64_t user_handle_;
+    XrcDomains& domains_;
     std::uint32_t number_;
     std::uint32_t consumed_ = 0;
     std::uint32_t limit_ = 0;

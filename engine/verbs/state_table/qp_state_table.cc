@@ -24,6 +24,10 @@ constexpr int kRequester = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY 
 constexpr int kUcLive = IBV_QP_CUR_STATE | kAccess | kMigration;
 constexpr int kRcLive = kUcLive | IBV_QP_MIN_RNR_TIMER;
 constexpr int kUdLive = IBV_QP_CUR_STATE | IBV_QP_QKEY;
+/// An XRC initiator has a requester only, a target a responder only. The target takes a timeout all the same,
+/// as Linux and mlx5 want one.
+constexpr int kInitiatorLive = kUcLive;
+constexpr int kTargetLive = kRcLive;
 
 constexpr Row kRows[] = {
     {IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, kPartition | IBV_QP_PORT | kAccess, 0},
@@ -35,6 +39,27 @@ constexpr Row kRows[] = {
     {IBV_QPT_RC, IBV_QPS_SQD, IBV_QPS_RTS, 0, kRcLive},
     {IBV_QPT_RC, IBV_QPS_SQD, IBV_QPS_SQD, 0,
      IBV_QP_PORT | IBV_QP_AV | kRequester | kResponder | kAccess | kPartition | kMigration},
+
+    {IBV_QPT_XRC_SEND, IBV_QPS_RESET, IBV_QPS_INIT, kPartition | IBV_QP_PORT | kAccess, 0},
+    {IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_INIT, 0, kPartition | IBV_QP_PORT | kAccess},
+    {IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, kConnection, IBV_QP_ALT_PATH | kAccess | kPartition},
+    {IBV_QPT_XRC_SEND, IBV_QPS_RTR, IBV_QPS_RTS, kRequester | IBV_QP_SQ_PSN, kInitiatorLive},
+    {IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_QPS_RTS, 0, kInitiatorLive},
+    {IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPT_XRC_SEND, IBV_QPS_SQD, IBV_QPS_RTS, 0, kInitiatorLive},
+    {IBV_QPT_XRC_SEND, IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     IBV_QP_PORT | IBV_QP_AV | kRequester | kAccess | kPartition | kMigration},
+
+    {IBV_QPT_XRC_RECV, IBV_QPS_RESET, IBV_QPS_INIT, kPartition | IBV_QP_PORT | kAccess, 0},
+    {IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_INIT, 0, kPartition | IBV_QP_PORT | kAccess},
+    {IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR, kConnection | kResponder,
+     IBV_QP_ALT_PATH | kAccess | kPartition},
+    {IBV_QPT_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, kTargetLive},
+    {IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, 0, kTargetLive},
+    {IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_RTS, 0, kTargetLive},
+    {IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | kResponder | kAccess | kPartition | kMigration},
 
     {IBV_QPT_UC, IBV_QPS_RESET, IBV_QPS_INIT, kPartition | IBV_QP_PORT | kAccess, 0},
     {IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_INIT, 0, kPartition | IBV_QP_PORT | kAccess},
@@ -58,7 +83,16 @@ constexpr Row kRows[] = {
 };
 
 bool known_service(ibv_qp_type service) {
-    return service == IBV_QPT_RC || service == IBV_QPT_UC || service == IBV_QPT_UD;
+    switch (service) {
+        case IBV_QPT_RC:
+        case IBV_QPT_UC:
+        case IBV_QPT_UD:
+        case IBV_QPT_XRC_SEND:
+        case IBV_QPT_XRC_RECV:
+            return true;
+        default:
+            return false;
+    }
 }
 
 constexpr unsigned kFiveBits = 31;

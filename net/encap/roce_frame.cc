@@ -146,6 +146,7 @@ std::size_t encode_roce(const Packet& packet, const RoceEnvelope& envelope, std:
     store_icrc(roce_icrc({ip, transport_at + transport}, ipv4, transport_at),
                std::span<std::byte, kIcrcBytes>(bth + transport, kIcrcBytes));
     const auto written = static_cast<std::size_t>(bth + behind_udp - out.data());
+    if (packet.damaged_bit != 0) flip_bit({ip, transport_at + behind_udp}, packet.damaged_bit);
     if (written >= kMinFrame) return written;
     std::fill(out.begin() + static_cast<std::ptrdiff_t>(written), out.begin() + kMinFrame, std::byte{0});
     return kMinFrame;

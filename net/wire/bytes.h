@@ -27,6 +27,11 @@ constexpr void store_be(std::byte* at, Number value) {
         at[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * (Bytes - 1 - i)));
 }
 
+/// Flips bit `bit` of `bytes`, counted round their length.
+constexpr void flip_bit(std::span<std::byte> bytes, std::size_t bit) {
+    bytes[bit / 8 % bytes.size()] ^= static_cast<std::byte>(1U << bit % 8);
+}
+
 /// Walks through `Byte`s from the front.
 template <typename Byte>
 class Cursor {

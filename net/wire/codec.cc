@@ -114,6 +114,7 @@ std::size_t encode(const Packet& packet, std::span<std::byte> out) {
         store_icrc(link_icrc(out.first(icrc_at), packet.has_grh), out.subspan(icrc_at).first<kIcrcBytes>());
     }
     store_vcrc(vcrc(out.first(covered)), out.subspan(covered).first<kVcrcBytes>());
+    if (packet.damaged_bit != 0) flip_bit(out.first(covered + kVcrcBytes), packet.damaged_bit);
     return covered + kVcrcBytes;
 }
 

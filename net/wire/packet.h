@@ -104,6 +104,9 @@ struct Packet {
         std::uint32_t xrc_srq = 0;      ///< XRCETH: number of the responder's XRC shared receive queue
         std::uint32_t ee_context;       ///< RDETH: number of the receiver's EE context
     };
+    /// A fault to be made: this bit of the packet's wire form (counted round its length) is flipped when it
+    /// is encoded, CRCs already made. 0: none.
+    std::uint32_t damaged_bit = 0;
     std::span<const std::byte> payload;
     Grh grh;
 };

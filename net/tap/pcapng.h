@@ -1,0 +1,31 @@
+// A pcapng file in pieces (draft-ietf-opsawg-pcapng): section, interfaces, packets, statistics, as bytes to
+// append.
+//
+// Pure: the caller owns the buffer and the file. Times are nanoseconds since the Unix epoch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace uib::net {
+
+/// Link types of the tcpdump registry.
+enum class LinkType : std::uint16_t { kEthernet = 1, kInfiniBand = 247 };
+
+enum class CaptureDirection : std::uint8_t { kUnknown = 0, kInbound = 1, kOutbound = 2 };
+
+void append_section(std::vector<std::byte>& out, std::string_view application);
+/// Interfaces are numbered from 0 in the order in which they are appended. `snap`: bytes kept of a packet, 0
+/// for all.
+void append_interface(std::vector<std::byte>& out, LinkType type, std::string_view name, std::uint32_t snap);
+/// `bytes` is what was kept of a packet of `length` bytes.
+void append_packet(std::vector<std::byte>& out, std::uint32_t interface, std::uint64_t time_ns,
+                   std::span<const std::byte> bytes, std::uint32_t length, CaptureDirection direction);
+/// What the capture of an interface has seen and lost so far.
+void append_statistics(std::vector<std::byte>& out, std::uint32_t interface, std::uint64_t time_ns,
+                       std::uint64_t received, std::uint64_t dropped);
+
+}  // namespace uib::net

@@ -1,0 +1,203 @@
+#include "net/tap/fault_injector.h"
+
+#include <gtest/gtest.h>
+
+#include "net/wire/codec.h"
+
+namespace uib::net {
+namespace {
+
+constexpr Time kMillisecond = 1'000'000;
+
+Packet packet(std::uint32_t psn, std::uint32_t qp = 5) {
+    Packet out;
+    out.bth.opcode = opcode(Service::kRc, Operation::kSendOnly);
+    out.bth.psn = psn;
+    out.bth.dest_qp = qp;
+    return out;
+}
+
+class Faults : public ::testing::Test {
+  protected:
+    void send(std::uint32_t psn, std::uint32_t qp = 5, bool outbound = true, std::uint32_t port = 0) {
+        injector.pass(now, port, outbound, packet(psn, qp), [&](const Packet& p) { out.push_back(p); });
+    }
+    void release() {
+        injector.release(now, [&](std::uint32_t, bool, const Packet& p) { out.push_back(p); });
+    }
+    [[nodiscard]] std::vector<std::uint32_t> psns() const {
+        std::vector<std::uint32_t> list;
+        for (const Packet& p : out) list.push_back(p.bth.psn);
+        return list;
+    }
+    using Psns = std::vector<std::uint32_t>;
+
+    FaultInjector injector;
+    Time now = 1000;
+    std::vector<Packet> out;
+};
+
+TEST_F(Faults, WithoutRulesEverythingPasses) {
+    for (std::uint32_t i = 0; i < 3; ++i) send(i);
+    EXPECT_EQ(psns(), (Psns{0, 1, 2}));
+    EXPECT_TRUE(injector.empty());
+}
+
+TEST_F(Faults, DropByQpCountAndSkip) {
+    const std::uint32_t id = injector.add({.qp = 7, .skip = 1, .count = 2});
+    for (std::uint32_t i = 0; i < 6; ++i) send(i, 7);
+    send(9, 5);
+    EXPECT_EQ(psns(), (Psns{0, 3, 4, 5, 9}));
+    const auto rules = injector.rules();
+    ASSERT_EQ(rules.size(), 1U);
+    EXPECT_EQ(rules[0].id, id);
+    EXPECT_EQ(rules[0].matched, 6U);
+    EXPECT_EQ(rules[0].fired, 2U);
+    EXPECT_TRUE(injector.remove(id));
+    EXPECT_FALSE(injector.remove(id));
+    EXPECT_NE(injector.add({}), id);
+}
+
+TEST_F(Faults, DirectionPortAndOpcode) {
+    injector.add({.port = 1, .outbound = false, .inbound = true, .opcode = packet(0).bth.opcode});
+    send(0, 5, true, 1);
+    send(1, 5, false, 1);
+    send(2, 5, false, 0);
+    EXPECT_EQ(psns(), (Psns{0, 2}));
+}
+
+TEST_F(Faults, PsnRangeMayWrap) {
+    injector.add({.psn_first = 0xFFFFFE, .psn_last = 1});
+    for (const std::uint32_t psn : {0xFFFFFDU, 0xFFFFFEU, 0xFFFFFFU, 0U, 1U, 2U}) send(psn);
+    EXPECT_EQ(psns(), (Psns{0xFFFFFD, 2}));
+}
+
+TEST_F(Faults, ProbabilityIsKeptAndRepeatable) {
+    Psns first;
+    for (int round = 0; round < 2; ++round) {
+        FaultInjector fresh;
+        fresh.add({.probability = 0.3, .seed = 42});
+        Psns passed;
+        for (std::uint32_t i = 0; i < 10000; ++i)
+            fresh.pass(now, 0, true, packet(i), [&](const Packet& p) { passed.push_back(p.bth.psn); });
+        EXPECT_NEAR(static_cast<double>(passed.size()), 7000, 150);
+        if (round == 0) first = passed;
+        if (round == 1) {
+            EXPECT_EQ(passed, first);
+        }
+    }
+}
+
+TEST_F(Faults, DuplicateAndDelay) {
+    injector.add({.count = 1, .action = FaultAction::kDuplicate});
+    injector.add({.count = 1, .action = FaultAction::kDelay, .amount = kMillisecond});
+    send(0);
+    send(1);
+    send(2);
+    EXPECT_EQ(psns(), (Psns{0, 0, 2}));
+    EXPECT_EQ(injector.next_deadline(), now + kMillisecond);
+    release();
+    EXPECT_EQ(out.size(), 3U);
+    now += kMillisecond;
+    release();
+    EXPECT_EQ(psns(), (Psns{0, 0, 2, 1}));
+    EXPECT_EQ(injector.next_deadline(), kNoDeadline);
+}
+
+TEST_F(Faults, ReorderLetsPacketsPassOrASecond) {
+    injector.add({.count = 1, .action = FaultAction::kReorder, .amount = 2});
+    send(0);
+    send(1);
+    release();
+    EXPECT_EQ(psns(), (Psns{1}));
+    send(2);
+    release();
+    EXPECT_EQ(psns(), (Psns{1, 2, 0}));
+    injector.add({.count = 1, .action = FaultAction::kReorder, .amount = 5});
+    send(3);
+    EXPECT_EQ(out.size(), 3U);
+    now = injector.next_deadline();
+    release();
+    EXPECT_EQ(psns().back(), 3U);
+}
+
+TEST_F(Faults, HeldPacketsOwnTheirPayload) {
+    injector.add({.count = 1, .action = FaultAction::kDelay, .amount = 1});
+    std::vector<std::byte> payload(8, std::byte{7});
+    Packet carried = packet(1);
+    carried.payload = payload;
+    injector.pass(now, 0, true, carried, [](const Packet&) {});
+    std::fill(payload.begin(), payload.end(), std::byte{0});
+    ++now;
+    release();
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_EQ(out[0].payload.size(), 8U);
+    EXPECT_EQ(out[0].payload[7], std::byte{7});
+}
+
+TEST_F(Faults, RateSpacesPacketsByTheirSize) {
+    injector.add({.action = FaultAction::kRate, .amount = 1'000'000});  // 1 MB/s: 1 us a byte
+    for (std::uint32_t i = 0; i < 3; ++i) send(i);
+    EXPECT_EQ(psns(), (Psns{0}));
+    const Time step = 24 * 1000;  // LRH, BTH, ICRC
+    EXPECT_EQ(injector.next_deadline(), now + step);
+    now += step;
+    release();
+    EXPECT_EQ(psns(), (Psns{0, 1}));
+    now += step;
+    release();
+    EXPECT_EQ(psns(), (Psns{0, 1, 2}));
+}
+
+TEST_F(Faults, ACorruptedBitIsCaughtByTheCrcs) {
+    injector.add({.action = FaultAction::kCorruptBit});
+    for (std::uint32_t i = 0; i < 200; ++i) send(i);
+    ASSERT_EQ(out.size(), 200U);
+    for (const Packet& p : out) {
+        std::vector<std::byte> frame(encoded_bytes(p));
+        encode(p, frame);
+        Packet got;
+        EXPECT_NE(decode(frame, got), DecodeError::kNone);
+    }
+}
+
+TEST_F(Faults, ACorruptedFieldHasRightCrcsAndAnotherValue) {
+    injector.add({.action = FaultAction::kCorruptField, .field = FaultField::kPsn});
+    for (std::uint32_t i = 0; i < 50; ++i) send(i);
+    for (std::uint32_t i = 0; i < 50; ++i) {
+        std::vector<std::byte> frame(encoded_bytes(out[i]));
+        encode(out[i], frame);
+        Packet got;
+        EXPECT_EQ(decode(frame, got), DecodeError::kNone);
+        EXPECT_NE(got.bth.psn, i);
+        EXPECT_LE(got.bth.psn, 0xFFFFFFU);
+    }
+}
+
+TEST_F(Faults, ACorruptedPayloadDiffersInOneBitAndLeavesTheSendersAlone) {
+    injector.add({.action = FaultAction::kCorruptField, .field = FaultField::kPayload});
+    const std::vector<std::byte> payload(64, std::byte{0});
+    Packet carried = packet(1);
+    carried.payload = payload;
+    injector.pass(now, 0, true, carried, [&](const Packet& p) { out.push_back(p); });
+    unsigned bits = 0;
+    for (const std::byte byte : out[0].payload)
+        bits += static_cast<unsigned>(__builtin_popcount(std::to_integer<unsigned>(byte)));
+    EXPECT_EQ(bits, 1U);
+    injector.end_turn();
+}
+
+TEST_F(Faults, LinkDownStopsBothWaysWhileItStands) {
+    const std::uint32_t id = injector.add({.port = 0, .action = FaultAction::kLinkDown});
+    send(0, 5, true);
+    send(1, 5, false);
+    send(2, 5, true, 1);
+    EXPECT_EQ(psns(), (Psns{2}));
+    EXPECT_TRUE(injector.link_down(0));
+    EXPECT_FALSE(injector.link_down(1));
+    injector.remove(id);
+    EXPECT_FALSE(injector.link_down(0));
+}
+
+}  // namespace
+}  // namespace uib::net

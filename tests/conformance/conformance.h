@@ -12,11 +12,20 @@
 
 #include "tests/conformance/peer.h"
 
-#define ROWS(...) uib::conformance::Conformance::mark("rows", {__VA_ARGS__})
+#define ROWS(...) uib::conformance::mark("rows", {__VA_ARGS__})
 #define XRC_ROWS(...) \
-    if (is_xrc()) uib::conformance::Conformance::mark("xrc_rows", {__VA_ARGS__})
+    if (is_xrc()) uib::conformance::mark("xrc_rows", {__VA_ARGS__})
 
 namespace uib::conformance {
+
+inline void mark(const char* key, std::initializer_list<const char*> rows) {
+    std::string all;
+    for (const char* row : rows) {
+        if (!all.empty()) all += ' ';
+        all += row;
+    }
+    ::testing::Test::RecordProperty(key, all);
+}
 
 /// One machine under test of a fixed service.
 class Conformance : public ::testing::Test {
@@ -24,15 +33,6 @@ class Conformance : public ::testing::Test {
     explicit Conformance(transport::Service service) : peer(service) {}
     void TearDown() override { peer.ends(); }
     void connect(QpState to = QpState::kRts) { peer.connect(to); }
-
-    static void mark(const char* key, std::initializer_list<const char*> rows) {
-        std::string all;
-        for (const char* row : rows) {
-            if (!all.empty()) all += ' ';
-            all += row;
-        }
-        RecordProperty(key, all);
-    }
 
     Peer peer;
 };
@@ -70,8 +70,18 @@ class Requester : public OnReliable {
 };
 class Responder : public OnReliable {};
 
+/// Names the instances of parameterized tests.
 inline std::string service_name(const ::testing::TestParamInfo<transport::Service>& info) {
-    return info.param == transport::Service::kRc ? "RC" : "XRC";
+    switch (info.param) {
+        case transport::Service::kRc:
+            return "RC";
+        case transport::Service::kUc:
+            return "UC";
+        case transport::Service::kUd:
+            return "UD";
+        default:
+            return "XRC";
+    }
 }
 
 }  // namespace uib::conformance

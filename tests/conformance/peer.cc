@@ -24,8 +24,8 @@ Peer::Peer(transport::Service service, std::uint32_t number)
     machine_.receive_queue.is_shared = service == transport::Service::kXrcTarget;
 }
 
-void Peer::connect(QpState to) {
-    machine_.connect(kPeerQp, to);
+void Peer::connect(QpState to, std::uint32_t peer_number) {
+    machine_.connect(peer_number, to);
 }
 
 void Peer::moves_to(QpState state, bool drained_event) {

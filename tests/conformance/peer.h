@@ -43,7 +43,7 @@ class Peer {
     Station& machine() { return machine_; }
     [[nodiscard]] std::uint32_t rkey() const { return machine_.region->key(); }
     transport::QpParameters& parameters() { return machine_.parameters; }
-    void connect(QpState to = QpState::kRts);
+    void connect(QpState to = QpState::kRts, std::uint32_t peer_number = kPeerQp);
     void moves_to(QpState state, bool drained_event = false);
     [[nodiscard]] QpState state() const { return machine_.qp->state(); }
 

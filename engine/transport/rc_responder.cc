@@ -12,13 +12,27 @@ namespace uib::transport {
 
 using net::Operation;
 
+namespace {
+
+/// Beside the 24 bits of a QP number: tells these writes from those of READ responses to the same QP.
+constexpr memory::Mover::Owner kResponderWrites = 1U << 24;
+
+}  // namespace
+
 RcResponder::RcResponder(Machine& machine)
-    : machine_(machine), xrc_(machine.config().service == Service::kXrcTarget), pd_(machine.pd()) {}
+    : machine_(machine),
+      xrc_(machine.config().service == Service::kXrcTarget),
+      owner_(machine.number() | kResponderWrites),
+      pd_(machine.pd()) {
+    machine_.receive().write_as(owner_);
+}
 
 void RcResponder::restart() {
     forget_responses();
+    // A write of the connection before that failed unheard is not this one's.
+    static_cast<void>(machine_.mover().flush(owner_));
     count_ = 0;
-    waiting_ = told_none_ = peer_may_wait_ = false;
+    waiting_ = unwritten_ = told_none_ = peer_may_wait_ = false;
     open_ = Open::kNone;
     msn_ = 0;
 }
@@ -136,8 +150,10 @@ bool RcResponder::take_receive() {
     return false;
 }
 
-// A SEND or WRITE packet is done: the next is expected.
+// A SEND or WRITE packet is done: the next is expected. Its bytes may still be on their way to memory.
 void RcResponder::executed(const net::Packet& packet) {
+    if (!unwritten_) unwritten_psn_ = epsn_;
+    unwritten_ = true;
     acked_psn_ = epsn_;
     epsn_ = psn_add(epsn_, 1);
     if (packet.bth.ack_req) ack_pending_ = true;

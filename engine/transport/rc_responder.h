@@ -79,7 +79,7 @@ class RcResponder {
     // rc_responder_refuse.cc
     void refuse(const Refusal& refusal);
     void refuse_response(const Refusal& refusal, std::uint32_t psn);
-    void refuse_write();
+    [[nodiscard]] bool flush_writes();
     void refuse_at(const Refusal& refusal, std::uint32_t psn);
     void owe_nak(const Refusal& refusal, std::uint32_t psn);
     void raise(QpEvent event);
@@ -133,6 +133,7 @@ class RcResponder {
 
     Machine& machine_;
     const bool xrc_;
+    const memory::Mover::Owner owner_;
     net::Packet out_;
     std::vector<Saved> saved_;  ///< power of two, at least depth_
     std::uint32_t depth_ = 0;   ///< max_dest_rd_atomic
@@ -143,11 +144,13 @@ class RcResponder {
     std::uint32_t epsn_ = 0;
     std::uint32_t msn_ = 0;
     std::uint32_t acked_psn_ = 0;  ///< newest SEND or WRITE packet executed
+    std::uint32_t unwritten_psn_ = 0;
     std::uint32_t nak_psn_ = 0;
     std::uint8_t nak_syndrome_ = 0;
     bool nak_pending_ = false;
     bool ack_pending_ = false;
     bool waiting_ = false;        ///< NAKed: only the expected PSN or duplicates count
+    bool unwritten_ = false;      ///< packets from unwritten_psn_ on were executed since the last flush
     bool told_none_ = false;      ///< the newest acknowledge gave no credits
     bool peer_may_wait_ = false;  ///< the newest SEND began like one without credits
     Open open_ = Open::kNone;

@@ -24,12 +24,11 @@ void RcResponder::on_atomic(const net::Packet& packet) {
         refuse(kMisaligned);
         return;
     }
-    std::optional<std::uint64_t> original;
-    if (machine_.flush_writes()) {
-        original = packet.bth.operation() == Operation::kFetchAdd
-                       ? machine_.mover().fetch_add(checked.slice, eth.swap_add)
-                       : machine_.mover().compare_swap(checked.slice, eth.compare, eth.swap_add);
-    }
+    if (!flush_writes()) return;
+    const std::optional<std::uint64_t> original =
+        packet.bth.operation() == Operation::kFetchAdd
+            ? machine_.mover().fetch_add(checked.slice, eth.swap_add)
+            : machine_.mover().compare_swap(checked.slice, eth.compare, eth.swap_add);
     if (!original) {
         refuse(kMemoryFailed);
         return;

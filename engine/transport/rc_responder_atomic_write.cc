@@ -30,7 +30,8 @@ void RcResponder::on_atomic_write(const net::Packet& packet) {
         return;
     }
     std::memcpy(&value, packet.payload.data(), sizeof value);
-    if (!machine_.flush_writes() || !machine_.mover().store(checked.slice, value)) {
+    if (!flush_writes()) return;
+    if (!machine_.mover().store(checked.slice, value)) {
         refuse(kMemoryFailed);
         return;
     }

@@ -13,11 +13,20 @@ void RcResponder::refuse(const Refusal& refusal) {
     refuse_at(refusal, epsn_);
 }
 
-/// Bytes of an executed SEND or WRITE could not be written. The NAK names the newest packet executed
-/// (C9-126).
-void RcResponder::refuse_write() {
-    serve_ = newest_;
-    refuse_at(kReceiveBuffer, acked_psn_);
+/// Brings all bytes of executed SENDs and WRITEs to memory. False when some could not be written: the NAK
+/// names the oldest packet whose bytes nobody has been told of (C9-126), so that no lost byte counts as
+/// delivered, and replaces the responses behind it.
+bool RcResponder::flush_writes() {
+    const bool written = machine_.mover().flush(owner_);
+    if (!written) {
+        const std::uint32_t psn = unwritten_ ? unwritten_psn_ : epsn_;
+        for (std::uint32_t index = serve_; index != newest_; ++index) {
+            if (psn_before(psn, saved(index).psn)) saved(index).pending = false;
+        }
+        refuse_at(kReceiveBuffer, psn);
+    }
+    unwritten_ = false;
+    return written;
 }
 
 void RcResponder::refuse_at(const Refusal& refusal, std::uint32_t psn) {

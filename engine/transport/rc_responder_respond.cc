@@ -12,7 +12,7 @@ std::uint32_t RcResponder::respond(std::uint32_t budget) {
         ++machine_.count().unsolicited_acknowledges;
     }
     // A NAK acknowledges what is before it, too.
-    if (!machine_.flush_writes()) refuse_write();
+    static_cast<void>(flush_writes());
     if (nak_pending_) {
         send_nak();
     } else {
@@ -24,7 +24,7 @@ std::uint32_t RcResponder::respond(std::uint32_t budget) {
 
 // Responses of READs and atomics, new and repeated. True when none is left.
 bool RcResponder::send_saved(std::uint32_t budget, std::uint32_t& used) {
-    if (serve_ != newest_ && used < budget && !machine_.flush_writes()) refuse_write();
+    if (serve_ != newest_ && used < budget) static_cast<void>(flush_writes());
     while (serve_ != newest_ && used < budget) {
         Saved& next = saved(serve_);
         if (!next.pending) {

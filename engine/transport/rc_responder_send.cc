@@ -37,10 +37,7 @@ void RcResponder::on_send(const net::Packet& packet) {
 // The SEND is executed and acknowledged whatever becomes of its invalidation (o9-5.2.1, o9-162.2.1), which
 // comes before the completion.
 void RcResponder::finish_send(const net::Packet& packet) {
-    if (!machine_.flush_writes()) {
-        refuse(kReceiveBuffer);
-        return;
-    }
+    if (!flush_writes()) return;
     open_ = Open::kNone;
     msn_ = psn_add(msn_, 1);
     executed(packet);

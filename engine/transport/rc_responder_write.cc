@@ -48,7 +48,7 @@ bool RcResponder::write_payload(const net::Packet& packet) {
                                            ipc::kAccessRemoteWrite);
     if (!checked.ok()) return false;
     checked.slice.length = length;
-    machine_.mover().scatter(machine_.number(), checked.slice, packet.payload);
+    machine_.mover().scatter(owner_, checked.slice, packet.payload);
     write_address_ += length;
     write_rest_ -= length;
     return true;
@@ -56,10 +56,7 @@ bool RcResponder::write_payload(const net::Packet& packet) {
 
 void RcResponder::finish_write(const net::Packet& packet) {
     const bool immediate = net::has_immediate(packet.bth.operation());
-    if (immediate && !machine_.flush_writes()) {
-        refuse(kReceiveBuffer);
-        return;
-    }
+    if (immediate && !flush_writes()) return;
     open_ = Open::kNone;
     msn_ = psn_add(msn_, 1);
     executed(packet);

@@ -10,7 +10,9 @@
 namespace uib::transport {
 
 ReceiveMessage::ReceiveMessage(Machine& machine)
-    : machine_(machine), source_{machine.receive_queue(), machine.pd(), machine.config().client, 0} {}
+    : machine_(machine),
+      owner_(machine.number()),
+      source_{machine.receive_queue(), machine.pd(), machine.config().client, 0} {}
 
 void ReceiveMessage::draw_from(const XrcReceiveQueue& queue) {
     source_ = queue;
@@ -86,7 +88,7 @@ bool ReceiveMessage::scatter(std::span<const std::byte> payload) {
             const memory::Checked checked = machine_.keys().check_local(
                 source_.pd, entry.lkey, entry.address + entry_offset_, part, true);
             if (!checked.ok()) return false;
-            machine_.mover().scatter(machine_.number(), checked.slice, payload.first(part));
+            machine_.mover().scatter(owner_, checked.slice, payload.first(part));
             payload = payload.subspan(part);
             received_ += part;
             entry_offset_ += static_cast<std::uint32_t>(part);

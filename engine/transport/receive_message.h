@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/memory/mover.h"
 #include "engine/transport/host.h"
 #include "engine/transport/types.h"
 
@@ -27,6 +28,9 @@ class ReceiveMessage {
 
     /// XRC: the SRQ of the packet at hand; take() may be called until the packet is done.
     void draw_from(const XrcReceiveQueue& queue);
+
+    /// Whose writes those of payloads are, for Mover::flush; the QP's number if not set.
+    void write_as(memory::Mover::Owner owner) { owner_ = owner; }
 
     Take take();
     /// True when take() found nothing because the queue itself is in error (o9-157.2.3).
@@ -55,6 +59,7 @@ class ReceiveMessage {
     bool skip(std::uint64_t length);
 
     Machine& machine_;
+    memory::Mover::Owner owner_;
     XrcReceiveQueue source_;  ///< its number is 0 for the QP's own queue
     bool in_use_ = false;
     bool kept_ = false;

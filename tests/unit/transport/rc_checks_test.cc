@@ -103,11 +103,18 @@ TEST(ResponderMemory, write_that_fails_later_is_told_before_any_acknowledge) {
     init.space = std::make_shared<memory::BufferSpace>(4096, 0x900000, false);
     init.space_address = 0x900000;
     const memory::Region* region = script.b.keys().add_region(std::move(init));
-    net::Packet write = script.write(Operation::kWriteOnly, 0, 10, 10, true);
+    net::Packet write = script.write(Operation::kWriteOnly, 1, 10, 10, true);
     write.reth = {0x900000 + 5000, region->key(), 10};
+    script.b.qp->on_packet(script.read(0, 0, 10));
     script.b.qp->on_packet(write);
+    script.b.qp->on_packet(script.write(Operation::kWriteOnly, 2, 10, 10, true));
+    script.b.qp->on_packet(script.read(3, 0, 10));
     script.b.qp->on_packet(script.packet(Operation::kSendOnly, 5, 1));  // a gap: a NAK is owed
-    script.expect_nak(kNakRemoteOperation, 0);
+    // The READ before it is answered; the WRITE and the READ behind it are not acknowledged.
+    EXPECT_EQ(script.reply(),
+              (ResponderScript::Reply{{Operation::kReadResponseOnly, 0}, {Operation::kAcknowledge, 1}}));
+    EXPECT_EQ(script.last.back().packet.aeth.syndrome, kNakRemoteOperation);
+    EXPECT_EQ(script.b.qp->state(), QpState::kError);
     EXPECT_EQ(script.b.events, std::vector<QpEvent>{QpEvent::kFatal});
 }
 

@@ -25,14 +25,14 @@ void XrcTarget::on_packet(const net::Packet& packet) {
 }
 
 bool XrcTarget::run(std::uint32_t burst) {
-    responder_.respond(std::min(burst, host_.send_room()));
+    responder_.respond(admit(std::min(burst, host_.send_room()), parameters_.path.dlid));
     if (wants_flush()) flush(burst);
     raise_if_drained();
     return wants_run();
 }
 
 bool XrcTarget::wants_run() {
-    return responder_.owes() || wants_flush() || wants_drained_event();
+    return (responder_.owes() && !held()) || wants_flush() || wants_drained_event();
 }
 
 }  // namespace uib::transport

@@ -15,8 +15,8 @@ class XrcTarget final : public Machine {
 
     void on_packet(const net::Packet& packet) override;
     bool run(std::uint32_t burst) override;
-    void on_timer() override {}
-    [[nodiscard]] Time next_timer() const override { return kNever; }
+    void on_timer() override { release(); }
+    [[nodiscard]] Time next_timer() const override { return held_until(); }
     [[nodiscard]] bool wants_run() override;
     [[nodiscard]] bool drained() const override { return true; }
     [[nodiscard]] std::uint32_t send_psn() const override { return parameters_.sq_psn & kPsnMask; }

@@ -129,6 +129,23 @@ TEST_P(Paced, queue_pairs_of_one_port_share_the_wait_for_a_destination) {
 INSTANTIATE_TEST_SUITE_P(Services, Paced,
                          ::testing::Values(Service::kRc, Service::kUc, Service::kUd, Service::kXrcInitiator));
 
+TEST(PacedResponder, xrc_target_keeps_the_distance) {
+    StaticRate rate(kPortMbps);
+    Station b(Service::kXrcTarget, 0x12);
+    b.port.static_rate = &rate;
+    b.parameters.path.static_rate = kRate10;
+    b.connect(0x11);
+    net::Packet read = packet_for(b, Operation::kReadRequest, b.parameters.rq_psn);
+    read.reth = {Station::kBase, b.region->key(), 768};
+    b.deliver(read);
+    for (int i = 0; i < 3; ++i) {
+        b.run();
+        EXPECT_EQ(b.take_out().size(), 1U);
+        EXPECT_FALSE(b.qp->wants_run());
+        if (i < 2) b.advance(b.qp->next_timer() - b.clock);
+    }
+}
+
 TEST(PacedResponder, responses_keep_their_distance_and_take_turns_with_requests) {
     StaticRate rate(kPortMbps);
     Station a(Service::kRc, 0x11);

@@ -141,7 +141,7 @@ struct VerbsContextOps {
     Unused create_counters;
     ibv_cq* (*create_cq)(ibv_context*, int cqe, ibv_comp_channel*, int comp_vector);
     ibv_cq_ex* (*create_cq_ex)(ibv_context*, ibv_cq_init_attr_ex*);
-    Unused create_flow;
+    ibv_flow* (*create_flow)(ibv_qp*, ibv_flow_attr*);
     Unused create_flow_action_esp;
     ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
     ibv_qp* (*create_qp_ex)(ibv_context*, ibv_qp_init_attr_ex*);
@@ -156,7 +156,7 @@ struct VerbsContextOps {
     int (*destroy_ah)(ibv_ah*);
     Unused destroy_counters;
     int (*destroy_cq)(ibv_cq*);
-    Unused destroy_flow;
+    int (*destroy_flow)(ibv_flow*);
     Unused destroy_flow_action;
     int (*destroy_qp)(ibv_qp*);
     Unused destroy_rwq_ind_table;

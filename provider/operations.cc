@@ -5,6 +5,7 @@
 #include "provider/device.h"
 #include "provider/driver.h"
 #include "provider/events.h"
+#include "provider/flow.h"
 #include "provider/memory.h"
 #include "provider/pd.h"
 #include "provider/post_recv.h"
@@ -47,6 +48,7 @@ abi::VerbsContextOps make_operations() {
     ops.create_ah = create_ah;
     ops.create_cq = create_cq;
     ops.create_cq_ex = create_cq_ex;
+    ops.create_flow = create_flow;
     ops.create_qp = create_qp;
     ops.create_qp_ex = create_qp_ex;
     ops.create_srq = create_srq;
@@ -57,6 +59,7 @@ abi::VerbsContextOps make_operations() {
     ops.dereg_mr = dereg_mr;
     ops.destroy_ah = destroy_ah;
     ops.destroy_cq = destroy_cq;
+    ops.destroy_flow = destroy_flow;
     ops.destroy_qp = destroy_qp;
     ops.destroy_srq = destroy_srq;
     ops.detach_mcast = detach_mcast;

@@ -13,12 +13,19 @@ namespace {
 
 using ipc::WorkOpcode;
 
-constexpr std::uint8_t kOnRc = 1, kOnUc = 2, kOnUd = 4;
+constexpr std::uint8_t kOnRc = 1, kOnUc = 2, kOnUd = 4, kOnRaw = 8;
 
 /// Services by WorkOpcode. Invalidation on the wire is RC's alone (IBA table 38).
-constexpr std::array<std::uint8_t, ipc::kWorkOpcodeCount> kServices = {
-    kOnRc | kOnUc | kOnUd, kOnRc | kOnUc | kOnUd, kOnRc, kOnRc | kOnUc, kOnRc | kOnUc, kOnRc, kOnRc, kOnRc,
-    kOnRc | kOnUc,         kOnRc | kOnUc};
+constexpr std::array<std::uint8_t, ipc::kWorkOpcodeCount> kServices = {kOnRc | kOnUc | kOnUd | kOnRaw,
+                                                                       kOnRc | kOnUc | kOnUd,
+                                                                       kOnRc,
+                                                                       kOnRc | kOnUc,
+                                                                       kOnRc | kOnUc,
+                                                                       kOnRc,
+                                                                       kOnRc,
+                                                                       kOnRc,
+                                                                       kOnRc | kOnUc,
+                                                                       kOnRc | kOnUc};
 
 constexpr bool carries_payload(WorkOpcode opcode) {
     return opcode <= WorkOpcode::kRdmaWriteWithImmediate;
@@ -172,7 +179,10 @@ int write_request(Qp& qp, const ibv_send_wr& wr, std::uint32_t ahead) {
 }  // namespace
 
 bool service_has(ibv_qp_type service, WorkOpcode opcode) {
-    const std::uint8_t mask = service == IBV_QPT_RC ? kOnRc : service == IBV_QPT_UC ? kOnUc : kOnUd;
+    std::uint8_t mask = kOnUd;
+    if (service == IBV_QPT_RC) mask = kOnRc;
+    if (service == IBV_QPT_UC) mask = kOnUc;
+    if (service == IBV_QPT_RAW_PACKET) mask = kOnRaw;
     return (kServices[static_cast<std::size_t>(opcode)] & mask) != 0;
 }
 

@@ -20,7 +20,8 @@ constexpr std::uint32_t kKnownInitMask =
 
 /// What create_qp and create_qp_ex have in common to refuse. 0 or errno.
 int check(const ibv_context& context, const ibv_qp_init_attr_ex& wish) {
-    if (wish.qp_type != IBV_QPT_RC && wish.qp_type != IBV_QPT_UC && wish.qp_type != IBV_QPT_UD)
+    if (wish.qp_type != IBV_QPT_RC && wish.qp_type != IBV_QPT_UC && wish.qp_type != IBV_QPT_UD &&
+        wish.qp_type != IBV_QPT_RAW_PACKET)
         return EOPNOTSUPP;
     if ((wish.comp_mask & ~kKnownInitMask) != 0) return EOPNOTSUPP;
     if ((wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&

@@ -15,6 +15,7 @@
 
 #include "engine/daemon/engine.h"
 #include "engine/daemon/operation_names.h"
+#include "engine/daemon/privilege.h"
 #include "engine/memory/helper_channel.h"
 
 namespace uib::daemon {
@@ -206,6 +207,7 @@ int Session::open_memory(const ipc::HelloRequest& request, Message& message, ipc
         id_, credentials_.pid, memory::MappedSpace::Credentials{credentials_.uid, credentials_.gid},
         message.take_fd(1));
     if (const int error = client_->start(); error != 0) return error;
+    if (may_use_raw_packets(credentials_)) client_->allow_raw_packets();
     wakeup_ = ipc::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wakeup_ || !engine_.lane().watch(wakeup_.get())) return errno;
     reply.fds = {engine_.page().fd(), wakeup_.get()};

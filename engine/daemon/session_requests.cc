@@ -176,6 +176,13 @@ int Session::dispatch_queues(ipc::Operation operation, Message& message, Reply& 
         case Operation::kDetachMulticast:
             return call<ipc::MulticastRequest, None>(
                 message, reply, [&](auto& in, None&) { return context.detach_multicast(in); });
+        case Operation::kCreateFlow:
+            return call<ipc::CreateFlowRequest, HandleBody>(message, reply, [&](auto& in, auto& out) {
+                return context.create_flow(*client_, in, out.handle);
+            });
+        case Operation::kDestroyFlow:
+            return call<HandleBody, None>(message, reply,
+                                          [&](auto& in, None&) { return context.destroy_flow(in.handle); });
         case Operation::kAllocStaging:
             return call<ipc::AllocStagingRequest, ipc::AllocStagingReply>(
                 message, reply, [&](auto& in, auto& out) { return client_->alloc_staging(in, out); });

@@ -96,6 +96,7 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
         port.hw_counters.emplace(counter.name, sums.*counter.member);
     port.hw_counters.emplace("unknown_qp_drops", counters.unknown_qp_drops);
     port.hw_counters.emplace("multicast_drops", counters.multicast_drops);
+    port.hw_counters.emplace("unsteered_frames", counters.unsteered_frames);
     return port;
 }
 

@@ -50,7 +50,9 @@ Adapter::Adapter(const std::vector<DeviceConfig>& devices)
         devices_.push_back(
             std::make_unique<Device>(config, index, static_cast<net::Lid>(first + index), fabric_));
         const Device& device = *devices_.back();
-        if (device.ethernet()) ethernet_paths_.add_port(device.gids()[0], device.lid());
+        if (!device.ethernet()) continue;
+        ethernet_paths_.add_port(device.gids()[0], device.lid());
+        ethernet_switch_.add_port(device.index(), device.mac());
     }
     wire_.reserve(kQueueDepth);
 }
@@ -195,13 +197,27 @@ bool Adapter::deliver() {
     if (wire_.empty()) return false;
     statistics_.packets += wire_.size();
     for (const net::Packet& packet : wire_) {
-        if (packet.lrh.dlid >= net::kMulticastLidFirst)
+        if (packet.kind == net::PacketKind::kEthernet)
+            deliver_frame(packet);
+        else if (packet.lrh.dlid >= net::kMulticastLidFirst)
             deliver_multicast(packet);
         else
             deliver_unicast(packet);
     }
     wire_.clear();
     return true;
+}
+
+void Adapter::deliver_frame(const net::Packet& packet) {
+    for (const std::uint32_t index : ethernet_switch_.route(packet.payload)) {
+        Device& device = *devices_[index];
+        device.flows().match(packet.payload, receivers_);
+        // What comes back to its sender's port unwanted was never on its wire.
+        if (receivers_.empty() && device.lid() == packet.lrh.slid) continue;
+        fabric_.count_received(device.port(), packet);
+        if (receivers_.empty()) ++fabric_.counters(device.port()).unsteered_frames;
+        for (Qp* qp : receivers_) deliver_to(*qp, packet);
+    }
 }
 
 void Adapter::deliver_unicast(const net::Packet& packet) {

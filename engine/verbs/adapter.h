@@ -131,6 +131,7 @@ class Adapter final : public transport::Host {
     bool take_doorbells();
     bool run_active();
     bool deliver();
+    void deliver_frame(const net::Packet& packet);
     void deliver_unicast(const net::Packet& packet);
     void deliver_multicast(const net::Packet& packet);
     void deliver_to(Qp& qp, const net::Packet& packet);
@@ -149,6 +150,8 @@ class Adapter final : public transport::Host {
     memory::Mover mover_;
     net::InternalSwitch fabric_;
     EthernetPaths ethernet_paths_;
+    net::EthernetSwitch ethernet_switch_;
+    std::vector<Qp*> receivers_;  ///< of the frame being delivered
     MulticastGroups multicast_;
     XrcDomains xrc_;
     std::vector<std::unique_ptr<Device>> devices_;

@@ -58,6 +58,10 @@ class Client {
         return slot < slots_.size() ? slots_[slot] : nullptr;
     }
 
+    /// Raw packets may be sent and received: a right of the process, told by the daemon.
+    void allow_raw_packets() { raw_packets_ = true; }
+    [[nodiscard]] bool may_use_raw_packets() const { return raw_packets_; }
+
     /// Writes an asynchronous event; counts it where `counter` is given.
     void raise(std::uint32_t type, std::uint64_t element, std::uint32_t* counter);
     [[nodiscard]] EventPipe& async_pipe() { return async_pipe_; }
@@ -94,6 +98,7 @@ class Client {
     std::vector<std::uint32_t> free_slots_;
     const char* condemned_ = nullptr;
     bool backlog_ = false;
+    bool raw_packets_ = false;
     bool* attention_ = nullptr;
 };
 

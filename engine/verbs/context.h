@@ -64,6 +64,17 @@ class QpHandle {
     XrcdObject* xrcd_;
 };
 
+/// A flow rule: in its port's table while it lives.
+struct FlowObject {
+    FlowObject(const FlowRule& wanted, FlowTable& port);
+    ~FlowObject();
+    FlowObject(const FlowObject&) = delete;
+    FlowObject& operator=(const FlowObject&) = delete;
+
+    const FlowRule rule;
+    FlowTable& table;
+};
+
 struct ObjectCounts {
     std::uint32_t pd = 0, mr = 0, mw = 0, cq = 0, qp = 0, srq = 0, channel = 0, dm = 0, xrcd = 0;
     ObjectCounts& operator+=(const ObjectCounts& other);
@@ -121,6 +132,10 @@ class Context {
                   std::uint32_t& handle);
     int close_xrcd(std::uint32_t handle);
 
+    // -- flow rules (context_flows.cc) --
+    int create_flow(Client& client, const ipc::CreateFlowRequest& request, std::uint32_t& handle);
+    int destroy_flow(std::uint32_t handle);
+
     // -- life (context.cc) --
     /// The client is gone: its objects go. Repeats until no more can go, so order does not matter.
     void remove_client(Client& client);
@@ -139,6 +154,7 @@ class Context {
     [[nodiscard]] XrcdObject* xrcd_of(const Client& client, std::uint32_t handle) const;
     [[nodiscard]] Qp* qp_of(std::uint32_t handle) const;
     int change_rights(const RegionObject& object, ipc::RegMrRequest& wanted);
+    [[nodiscard]] int check_raw_packets(const Client& client) const;
     bool drop_queues_of(Client& client);
     bool drop_memory_of(Client& client);
 
@@ -154,6 +170,7 @@ class Context {
     HandleTable<XrcdObject> xrcds_;
     HandleTable<SharedReceiveQueue> srqs_;
     HandleTable<QpHandle> qps_;
+    HandleTable<FlowObject> flows_;  ///< after the QPs: goes before them
 };
 
 }  // namespace uib::verbs

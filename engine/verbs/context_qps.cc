@@ -29,7 +29,8 @@ bool service_of(std::uint32_t value, transport::Service& service) {
             service = transport::Service::kXrcTarget;
             return true;
         case ipc::Service::kRawPacket:
-            break;
+            service = transport::Service::kRaw;
+            return true;
     }
     return false;
 }
@@ -105,6 +106,8 @@ int Context::check_qp_request(const Client& client, const ipc::CreateQpRequest& 
 int Context::create_qp(Client& client, const ipc::CreateQpRequest& request, ipc::QpReply& reply) {
     QpInit init;
     if (!service_of(request.service, init.service)) return EOPNOTSUPP;
+    if (init.service == transport::Service::kRaw)
+        if (const int error = check_raw_packets(client); error != 0) return error;
     if (init.service == transport::Service::kXrcTarget) return create_target(client, request, reply);
     if (const int error = check_qp_request(client, request, init); error != 0) return error;
     init.client = &client;
@@ -134,7 +137,7 @@ int Context::query_qp(std::uint32_t handle, ipc::QueryQpReply& reply) {
 int Context::destroy_qp(std::uint32_t handle, ipc::EventsReply& reply) {
     QpHandle* qp = qps_.get(handle);
     if (qp == nullptr) return ENOENT;
-    if (qp->qp().multicast_groups != 0) return EBUSY;
+    if (qp->qp().multicast_groups != 0 || qp->qp().flow_rules != 0) return EBUSY;
     QpHolder& holder = qp->holder();
     // What is still in a backlog was never written, so nobody will acknowledge it.
     holder.async_events -= holder.client->async_pipe().purge(holder.user_handle);

@@ -8,6 +8,7 @@ void EthernetPaths::resolve(bool ethernet, net::Packet& packet) const {
         return;
     }
     packet.lrh.dlid = 0;
+    if (packet.kind == net::PacketKind::kEthernet) return;
     if (!packet.has_grh) return;
     constexpr std::uint8_t kMulticastGid = 0xFF;
     if (packet.grh.dgid[0] == kMulticastGid) {

@@ -80,6 +80,7 @@ class Qp {
     void note_state();
 
     std::uint32_t multicast_groups = 0;
+    std::uint32_t flow_rules = 0;
     // The lane's records.
     bool active = false;                           ///< on the lane's list
     std::uint32_t idle_turns = 0;                  ///< turns on the list without work

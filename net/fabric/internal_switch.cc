@@ -4,6 +4,14 @@
 #include <stdexcept>
 
 namespace uib::net {
+namespace {
+
+bool is_multicast(const Packet& packet) {
+    if (packet.kind != PacketKind::kEthernet) return packet.lrh.dlid >= kMulticastLidFirst;
+    return !packet.payload.empty() && (packet.payload[0] & std::byte{1}) != std::byte{0};
+}
+
+}  // namespace
 
 InternalSwitch::PortIndex InternalSwitch::add_port(Lid lid) {
     if (lid == 0 || lid >= kMulticastLidFirst) throw std::invalid_argument("not a unicast LID");
@@ -50,15 +58,14 @@ void InternalSwitch::count_sent(PortIndex port, const Packet& packet) {
     PortCounters& counters = counters_[port];
     counters.xmit_words += packet_bytes(packet) / 4;
     ++counters.xmit_packets;
-    ++(packet.lrh.dlid >= kMulticastLidFirst ? counters.multicast_xmit_packets
-                                             : counters.unicast_xmit_packets);
+    ++(is_multicast(packet) ? counters.multicast_xmit_packets : counters.unicast_xmit_packets);
 }
 
 void InternalSwitch::count_received(PortIndex port, const Packet& packet) {
     PortCounters& counters = counters_[port];
     counters.rcv_words += packet_bytes(packet) / 4;
     ++counters.rcv_packets;
-    ++(packet.lrh.dlid >= kMulticastLidFirst ? counters.multicast_rcv_packets : counters.unicast_rcv_packets);
+    ++(is_multicast(packet) ? counters.multicast_rcv_packets : counters.unicast_rcv_packets);
 }
 
 }  // namespace uib::net

@@ -80,6 +80,16 @@ constexpr Row kRows[] = {
     {IBV_QPT_UD, IBV_QPS_SQD, IBV_QPS_RTS, 0, kUdLive},
     {IBV_QPT_UD, IBV_QPS_SQD, IBV_QPS_SQD, 0, kPartition | IBV_QP_QKEY},
     {IBV_QPT_UD, IBV_QPS_SQE, IBV_QPS_RTS, 0, kUdLive},
+
+    // A raw packet has no address, key or number of its own: nothing is set but the port.
+    {IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PORT, 0},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PORT},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_RTR, 0, 0},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_RTR, IBV_QPS_RTS, 0, 0},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_RTS, IBV_QPS_RTS, 0, 0},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_SQD, IBV_QPS_RTS, 0, 0},
+    {IBV_QPT_RAW_PACKET, IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE},
 };
 
 bool known_service(ibv_qp_type service) {
@@ -89,6 +99,7 @@ bool known_service(ibv_qp_type service) {
         case IBV_QPT_UD:
         case IBV_QPT_XRC_SEND:
         case IBV_QPT_XRC_RECV:
+        case IBV_QPT_RAW_PACKET:
             return true;
         default:
             return false;

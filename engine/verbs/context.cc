@@ -36,7 +36,7 @@ bool Context::drop_queues_of(Client& client) {
         dropped = true;
     };
     flows_.for_each([&](std::uint32_t handle, FlowObject& flow) {
-        if (&flow.rule.qp->client() == &client) drop(flows_, handle);
+        if (flow.rule.qp->init().client == &client) drop(flows_, handle);
     });
     qps_.for_each([&](std::uint32_t handle, QpHandle& qp) {
         if (qp.holder().client == &client) drop(qps_, handle);

@@ -25,7 +25,7 @@ int Context::create_flow(Client& client, const ipc::CreateFlowRequest& request, 
     if (const int error = check_flow(request); error != 0) return error;
     Qp* qp = qp_of(request.qp);
     if (qp == nullptr) return ENOENT;
-    if (qp->init().service != transport::Service::kRaw || &qp->client() != &client) return EINVAL;
+    if (qp->init().service != transport::Service::kRaw || qp->init().client != &client) return EINVAL;
     if (device_.flows().size() >= Limits::kMaxFlows) return ENOMEM;
     FlowRule rule{qp,
                   static_cast<ipc::FlowType>(request.type),

@@ -6,7 +6,7 @@ import socket
 import struct
 
 MAGIC = 0x5549424D
-VERSION = 1
+VERSION = 2
 REQUEST = struct.Struct("<IHHII")
 REPLY = struct.Struct("<IHHIIiI")
 HELLO, STATUS, QUERY_DEVICE, QUERY_PORT, IMPORT_CONTEXT, ALLOC_PD, DEALLOC_PD = range(1, 8)

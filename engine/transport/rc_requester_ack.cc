@@ -69,10 +69,17 @@ void RcRequester::take_credits(const net::Aeth& aeth) {
     const std::uint8_t code = aeth_value(aeth.syndrome);
     if (code == kNoCreditCode) {
         credits_off_ = true;
-        return;
+    } else {
+        const std::uint32_t limit = psn_add(aeth.msn, decode_credits(code));
+        if (psn_before(lsn_, limit)) lsn_ = limit;
     }
-    const std::uint32_t limit = psn_add(aeth.msn, decode_credits(code));
-    if (psn_before(lsn_, limit)) lsn_ = limit;
+    // A limited request, always the newest, waits no longer once there are credits for it (C9-144).
+    const std::uint32_t newest_ssn = psn_add(next_ssn_, kPsnMask);
+    if (credit_wait_ && (credits_off_ || !psn_before(lsn_, newest_ssn))) {
+        window_[started_ - 1].limited = false;
+        credit_wait_ = false;
+        stalled_ = false;
+    }
 }
 
 // Acknowledges everything before `limit`. False if a READ or atomic is in the way: una is then its first

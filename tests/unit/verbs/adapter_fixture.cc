@@ -23,7 +23,7 @@ std::byte* ChunkMap::at(const ipc::Location& location) {
     return chunks_[location.chunk].memory + location.offset;
 }
 
-AdapterTest::AdapterTest() {
+AdapterTest::AdapterTest(const std::vector<DeviceConfig>& devices) : adapter_(devices) {
     EXPECT_EQ(::pipe2(async_pipe_, O_CLOEXEC | O_NONBLOCK), 0);
     client_ =
         std::make_unique<Client>(1, ::getpid(), memory::MappedSpace::Credentials{::getuid(), ::getgid()},

@@ -69,7 +69,7 @@ struct TestCq {
 
 class AdapterTest : public ::testing::Test {
   protected:
-    AdapterTest();
+    explicit AdapterTest(const std::vector<DeviceConfig>& devices = {"uib0", "uib1"});
     ~AdapterTest() override;
 
     TestCq make_cq(std::uint32_t entries, std::uint32_t channel = 0);
@@ -90,7 +90,7 @@ class AdapterTest : public ::testing::Test {
     Entry wait(TestCq& cq);
     void turn(unsigned times = 200);
 
-    Adapter adapter_{{"uib0", "uib1"}};
+    Adapter adapter_;
     int async_pipe_[2] = {-1, -1};
     std::unique_ptr<Client> client_;
     std::unique_ptr<Context> context_;

@@ -1,7 +1,6 @@
 #include "net/wire/codec.h"
 
 #include <algorithm>
-#include <array>
 
 #include "net/wire/bytes.h"
 #include "net/wire/crc.h"
@@ -34,23 +33,27 @@ std::size_t put_payload(std::span<const std::byte> payload, std::span<std::byte>
     return padded;
 }
 
-/// ICRC of a packet from the LRH to the byte in front of the ICRC (7.8.1). There is a whole BTH.
+/// 7.8.1, packets without a GRH: VL; FECN, BECN and Resv6 of the BTH.
+constexpr IcrcMask kLocalMask = [] {
+    IcrcMask mask;
+    mask.bytes[0] = std::byte{0xF0};
+    mask.bytes[kLrhBytes + 4] = std::byte{0xFF};
+    return mask;
+}();
+
+/// Packets with a GRH: the LRH; TClass, FlowLabel, HopLmt; the same of the BTH.
+constexpr IcrcMask kGlobalMask = [] {
+    IcrcMask mask;
+    for (std::size_t i = 0; i < kLrhBytes; ++i) mask.bytes[i] = std::byte{0xFF};
+    mask.bytes[kLrhBytes] = std::byte{0x0F};
+    for (const std::size_t at : {1, 2, 3, 7}) mask.bytes[kLrhBytes + at] = std::byte{0xFF};
+    mask.bytes[kLrhBytes + kGrhBytes + 4] = std::byte{0xFF};
+    return mask;
+}();
+
+/// ICRC of a packet from the LRH to the byte in front of the ICRC.
 std::uint32_t link_icrc(std::span<const std::byte> bytes, bool has_grh) {
-    constexpr std::byte kOnes{0xFF};
-    if (!has_grh) {
-        std::array<std::byte, kLrhBytes> prefix;
-        std::copy_n(bytes.begin(), kLrhBytes, prefix.begin());
-        prefix[0] |= std::byte{0xF0};  // VL
-        return icrc(prefix, bytes.subspan(kLrhBytes));
-    }
-    std::array<std::byte, kLrhBytes + kGrhBytes> prefix;
-    std::copy_n(bytes.begin(), prefix.size(), prefix.begin());
-    std::fill_n(prefix.begin(), kLrhBytes, kOnes);
-    std::byte* const grh = prefix.data() + kLrhBytes;
-    grh[0] |= std::byte{0x0F};  // TClass, FlowLabel
-    std::fill_n(grh + 1, 3, kOnes);
-    grh[7] = kOnes;  // HopLmt
-    return icrc(prefix, bytes.subspan(prefix.size()));
+    return icrc(has_grh ? kGlobalMask : kLocalMask, bytes);
 }
 
 /// Behind the LRH, in front of the VCRC.

@@ -29,6 +29,11 @@ std::uint16_t vcrc(std::span<const std::byte> bytes) {
     return crc.value();
 }
 
+std::uint32_t icrc(const IcrcMask& mask, std::span<const std::byte> bytes) {
+    static_assert(sizeof mask.bytes == kCrcMaskBytes);
+    return ~kernel().crc32_masked(0xFFFFFFFF, mask.bytes, bytes);
+}
+
 std::uint32_t icrc(std::span<const std::byte> prefix, std::span<const std::byte> transport) {
     constexpr std::size_t kMaskedByte = 4;  // of the BTH: FECN, BECN, Resv6
     // What has to be changed is copied, and with it enough of what follows that a short packet is one piece.

@@ -5,6 +5,7 @@
 // come in pieces. How the bytes are gone through is chosen at start-up (crc_kernels.h).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,12 +36,21 @@ class Crc16 {
 /// bytes (7.8.3).
 std::uint16_t vcrc(std::span<const std::byte> bytes);
 
-/// Bytes of the network headers that icrc() takes at most: 8 bytes of ones, IPv6 and UDP.
-inline constexpr std::size_t kIcrcPrefixMax = 56;
+/// Bits of a packet's first bytes that the ICRC takes for ones, because they may change on the way (7.8.1;
+/// Annex A17 for RoCEv2). All of them are among the first 64 bytes, whatever the headers.
+struct IcrcMask {
+    alignas(64) std::array<std::byte, 64> bytes{};
+};
 
-/// ICRC (7.8.1; Annex A17 for RoCEv2) of `transport`, from the BTH (a whole one at least) to the last pad
-/// byte, behind `prefix`: what precedes it, the fields that change on the way already set to ones. The BTH's
-/// FECN, BECN and Resv6 are replaced by ones here.
+/// ICRC of a packet from its first byte to the last in front of the ICRC. The packet begins with the LRH;
+/// that of RoCEv2 with the eight bytes in front of its IP header, all of them masked.
+std::uint32_t icrc(const IcrcMask& mask, std::span<const std::byte> bytes);
+
+/// The network headers that this form takes at most: eight bytes of ones, IPv6 and UDP.
+inline constexpr std::size_t kIcrcPrefixMax = 56;
+/// The same for a packet that does not lie in memory as a whole: `transport` is the BTH (a whole one at
+/// least) to the last pad byte, `prefix` what precedes it with its masked bits already set. The BTH is masked
+/// here.
 std::uint32_t icrc(std::span<const std::byte> prefix, std::span<const std::byte> transport);
 
 /// Value as it is stored, least significant byte first.

@@ -16,9 +16,13 @@ namespace {
     return static_cast<std::uint16_t>(clmul::advance<Folding16>(value, bytes));
 }
 
+std::uint32_t crc32_masked(std::uint32_t value, CrcMask mask, std::span<const std::byte> bytes) {
+    return crc32_of_masked_copy(crc32, value, mask, bytes);
+}
+
 }  // namespace
 
-const CrcKernel kClmulCrc{"clmul", crc32, crc16};
+const CrcKernel kClmulCrc{"clmul", crc32, crc16, crc32_masked};
 
 }  // namespace uib::net
 

@@ -22,6 +22,8 @@ namespace uib::net {
 template <unsigned Width, std::uint64_t Polynomial>
 struct Folding {
     static constexpr unsigned kWidth = Width;
+    /// P itself, its leading term included.
+    static constexpr std::uint64_t kWhole = std::uint64_t{1} << Width | Polynomial;
 
     static constexpr std::uint64_t reversed(std::uint64_t value) {
         std::uint64_t result = 0;
@@ -33,7 +35,7 @@ struct Folding {
         std::uint64_t value = 1;
         for (; n > 0; --n) {
             value <<= 1;
-            if ((value >> Width & 1) != 0) value ^= std::uint64_t{1} << Width | Polynomial;
+            if ((value >> Width & 1) != 0) value ^= kWhole;
         }
         return reversed(value);
     }
@@ -51,7 +53,7 @@ struct Folding {
         for (unsigned i = 64 + Width + 1; i-- > 0;) {
             remainder = remainder << 1 | (i == 64 + Width ? 1 : 0);
             if ((remainder >> Width & 1) == 0) continue;
-            remainder ^= std::uint64_t{1} << Width | Polynomial;
+            remainder ^= kWhole;
             if (i < 64) quotient |= std::uint64_t{1} << i;
         }
         return reversed(quotient);

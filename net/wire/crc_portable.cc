@@ -46,9 +46,13 @@ Register advance(Register value, std::span<const std::byte> bytes) {
     return value;
 }
 
+std::uint32_t crc32_masked(std::uint32_t value, CrcMask mask, std::span<const std::byte> bytes) {
+    return crc32_of_masked_copy(kPortableCrc.crc32, value, mask, bytes);
+}
+
 }  // namespace
 
-const CrcKernel kPortableCrc{"portable", advance<std::uint32_t, kTables32>,
-                             advance<std::uint16_t, kTables16>};
+const CrcKernel kPortableCrc{"portable", advance<std::uint32_t, kTables32>, advance<std::uint16_t, kTables16>,
+                             crc32_masked};
 
 }  // namespace uib::net

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -78,6 +79,18 @@ TEST(Crc, InvariantCrcBehindPseudoHeaders) {
     EXPECT_NE(icrc(prefix, transport), bitwise_crc32(whole));
 }
 
+TEST(Crc, MaskedBitsCountAsOnes) {
+    IcrcMask mask;
+    mask.bytes[0] = std::byte{0xF0};
+    mask.bytes[12] = std::byte{0xFF};
+    const Bytes packet = hex(std::string(kLocalLrh) + kBody);
+    EXPECT_EQ(stored(icrc(mask, packet)), hex("9625B75A"));
+    Bytes changed = packet;
+    changed[0] = std::byte{0xA0};
+    changed[12] = std::byte{0xC0};
+    EXPECT_EQ(stored(icrc(mask, changed)), hex("9625B75A"));
+}
+
 TEST(Crc, ThePortableKernelIsAlwaysThereAndLast) {
     ASSERT_FALSE(usable_crc_kernels().empty());
     EXPECT_STREQ(usable_crc_kernels().back().name, "portable");
@@ -118,6 +131,19 @@ TEST_P(CrcKernels, RandomLengthsAndAlignments) {
         const auto data = std::span(bytes_).subspan(offset, random_() % 5001);
         ASSERT_EQ(crc32(data), bitwise_crc32(data)) << offset << " " << data.size();
         ASSERT_EQ(crc16(data), bitwise_crc16(data)) << offset << " " << data.size();
+    }
+}
+
+TEST_P(CrcKernels, MaskOfAnyLengthAndPlace) {
+    for (int round = 0; round < 1000; ++round) {
+        Bytes data = piece(random_() % 130, random_() % (round % 2 != 0 ? 400 : 5001));
+        Bytes mask(kCrcMaskBytes);
+        for (std::byte& byte : mask)
+            byte = random_() % 4 == 0 ? static_cast<std::byte>(random_()) : std::byte{0};
+        const auto value = static_cast<std::uint32_t>(random_());
+        const std::uint32_t masked = GetParam().crc32_masked(value, CrcMask(mask), data);
+        for (std::size_t i = 0; i < std::min(data.size(), mask.size()); ++i) data[i] |= mask[i];
+        ASSERT_EQ(masked, GetParam().crc32(value, data)) << data.size();
     }
 }
 

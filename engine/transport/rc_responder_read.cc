@@ -83,7 +83,6 @@ std::uint32_t RcResponder::send_read(Saved& saved, std::uint32_t budget) {
                        psn_add(saved.psn, saved.next));
         if (first || last) fill_aeth(ack_syndrome());
         out_.payload = view.first(part);
-        out_.bth.pad = static_cast<std::uint8_t>((0 - part) & 3);
         machine_.transmit(out_);
         view = view.subspan(part);
         ++saved.next;

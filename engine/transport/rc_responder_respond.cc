@@ -64,7 +64,6 @@ void RcResponder::send_acknowledge(std::uint8_t syndrome, std::uint32_t psn) {
 void RcResponder::start_response(net::Operation operation, std::uint32_t psn) {
     out_.bth.opcode = net::opcode(xrc_ ? net::Service::kXrc : net::Service::kRc, operation);
     out_.bth.psn = psn;
-    out_.bth.pad = 0;
     out_.payload = {};
 }
 

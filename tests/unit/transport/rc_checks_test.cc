@@ -93,29 +93,52 @@ TEST_F(RcResponderScript, read_that_fails_during_a_send_blames_no_receive) {
     EXPECT_EQ(b.events, std::vector<QpEvent>{QpEvent::kAccessError});
 }
 
-TEST(ResponderMemory, write_that_fails_later_is_told_before_any_acknowledge) {
-    ResponderScript script(Service::kRc, false);
-    memory::RegionInit init;
-    init.pd = 1;
-    init.access = ipc::kAccessLocalWrite | ipc::kAccessRemoteWrite;
-    init.iova = 0x900000;
-    init.length = 8192;  // more than there is behind it
-    init.space = std::make_shared<memory::BufferSpace>(4096, 0x900000, false);
-    init.space_address = 0x900000;
-    const memory::Region* region = script.b.keys().add_region(std::move(init));
-    net::Packet write = script.write(Operation::kWriteOnly, 1, 10, 10, true);
-    write.reth = {0x900000 + 5000, region->key(), 10};
-    script.b.qp->on_packet(script.read(0, 0, 10));
-    script.b.qp->on_packet(write);
-    script.b.qp->on_packet(script.write(Operation::kWriteOnly, 2, 10, 10, true));
-    script.b.qp->on_packet(script.read(3, 0, 10));
-    script.b.qp->on_packet(script.packet(Operation::kSendOnly, 5, 1));  // a gap: a NAK is owed
+struct LateFault : ::testing::Test, ResponderScript {
+    LateFault() : ResponderScript(Service::kRc, false) {
+        memory::RegionInit init;
+        init.pd = 1;
+        init.access = ipc::kAccessLocalWrite | ipc::kAccessRemoteWrite;
+        init.iova = kHole;
+        init.length = 8192;
+        init.space = std::make_shared<memory::BufferSpace>(4096, kHole, false);
+        init.space_address = kHole;
+        region = b.keys().add_region(std::move(init));
+    }
+    /// A WRITE to where there is no memory behind the region, which shows when it is flushed.
+    net::Packet lost_write(std::uint32_t psn) {
+        net::Packet made = write(Operation::kWriteOnly, psn, 10, 10);
+        made.reth = {kHole + 5000, region->key(), 10};
+        return made;
+    }
+    static constexpr std::uint64_t kHole = 0x900000;
+    const memory::Region* region = nullptr;
+};
+
+TEST_F(LateFault, is_told_before_anything_is_acknowledged) {
+    b.qp->on_packet(read(0, 0, 10));
+    b.qp->on_packet(lost_write(1));
+    b.qp->on_packet(write(Operation::kWriteOnly, 2, 10, 10, true));
+    b.qp->on_packet(read(3, 0, 10));
     // The READ before it is answered; the WRITE and the READ behind it are not acknowledged.
-    EXPECT_EQ(script.reply(),
-              (ResponderScript::Reply{{Operation::kReadResponseOnly, 0}, {Operation::kAcknowledge, 1}}));
-    EXPECT_EQ(script.last.back().packet.aeth.syndrome, kNakRemoteOperation);
-    EXPECT_EQ(script.b.qp->state(), QpState::kError);
-    EXPECT_EQ(script.b.events, std::vector<QpEvent>{QpEvent::kFatal});
+    EXPECT_EQ(reply(), (Reply{{Operation::kReadResponseOnly, 0}, {Operation::kAcknowledge, 1}}));
+    EXPECT_EQ(last.back().packet.aeth.syndrome, kNakRemoteOperation);
+    EXPECT_EQ(b.qp->state(), QpState::kError);
+    EXPECT_EQ(b.events, std::vector<QpEvent>{QpEvent::kFatal});
+}
+
+TEST_F(LateFault, takes_the_place_of_a_nak) {
+    b.qp->on_packet(lost_write(0));
+    b.qp->on_packet(packet(Operation::kSendOnly, 5, 1));
+    expect_nak(kNakRemoteOperation, 0);
+}
+
+TEST_F(LateFault, of_an_earlier_connection_is_forgotten) {
+    b.deliver(lost_write(0));
+    b.qp->apply(QpState::kReset, b.parameters, false);
+    b.connect(0x11);
+    b.deliver(write(Operation::kWriteOnly, 0, 10, 10, true));
+    EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 0}}));
+    EXPECT_EQ(aeth_kind(last.back().packet.aeth.syndrome), AethKind::kAck);
 }
 
 TEST_F(RcResponderScript, rnr_nak_is_withdrawn_when_the_packet_comes_again_before_it) {
@@ -149,7 +172,7 @@ TEST_F(RcResponderScript, shared_queue_in_error_ends_the_queue_pair) {
 TEST_F(RcResponderScript, send_whose_invalidation_fails_is_acknowledged) {
     b.post_receive(1, 0, 100);
     b.post_receive(2, 0, 100);
-    net::Packet send = packet(Operation::kSendOnlyInvalidate, 0, 10, true);
+    net::Packet send = packet(Operation::kSendOnlyInvalidate, 0, 10);
     send.invalidate_key = b.region->key() ^ 1;
     b.deliver(send);
     EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 0}}));

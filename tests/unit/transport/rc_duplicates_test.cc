@@ -114,7 +114,14 @@ TEST_F(RcResponderScript, duplicate_read_of_other_bytes_is_dropped) {
     b.deliver(read(0, 0, 1001));   // longer
     b.deliver(read(0, 0, 0));      // nothing of something
     net::Packet other = read(0, 0, 1000);
-    other.reth.rkey ^= 1;
+    memory::RegionInit twin;  // the same bytes by another name
+    twin.pd = 1;
+    twin.access = ipc::kAccessRemoteRead;
+    twin.iova = Station::kBase;
+    twin.length = 4096;
+    twin.space = b.space;
+    twin.space_address = Station::kBase;
+    other.reth.rkey = b.keys().add_region(std::move(twin))->key();
     b.deliver(other);
     EXPECT_EQ(reply(), Reply{});
     EXPECT_EQ(b.count().dropped_duplicates, 4U);

@@ -75,13 +75,13 @@ TEST_F(XrcTargetScript, unknown_srq_or_foreign_domain_is_an_invalid_rd_request) 
 TEST_F(XrcTargetScript, all_packets_of_a_message_name_one_srq) {
     b.post_receive(1, 0, 1000);
     in(Operation::kSendFirst, 0, 256);
-    net::Packet other = packet(Operation::kSendLast, 1, 10);
-    other.xrc_srq ^= 1;
-    b.deliver(other);
+    const std::uint32_t first_srq = b.srq_number;
+    b.srq_number ^= 1;
+    in(Operation::kSendLast, 1, 10);  // names an SRQ that exists
     expect_nak(kNakInvalidRdRequest, 1);
     ASSERT_EQ(b.receives.size(), 1U);
     EXPECT_EQ(b.receives[0].status, Status::kRemoteInvalidRdRequest);
-    EXPECT_EQ(b.receives[0].xrc_srq, b.srq_number);
+    EXPECT_EQ(b.receives[0].xrc_srq, first_srq);
     EXPECT_EQ(b.events, std::vector<QpEvent>{QpEvent::kAccessError});  // class K tells both ways
 }
 
@@ -105,14 +105,17 @@ TEST_F(XrcTargetScript, keys_are_those_of_the_pd_of_the_srq) {
     reader.b.srq_pd = 2;
     reader.b.deliver(reader.read(0, 0, 10));
     reader.expect_nak(kNakRemoteAccess, 0);
-    ResponderScript receiver(Service::kXrcTarget);
-    receiver.b.srq_pd = 2;
-    receiver.b.post_receive(1, 0, 100);
-    receiver.in(Operation::kSendOnly, 0, 10);
-    receiver.expect_nak(kNakRemoteOperation, 0);
-    ASSERT_EQ(receiver.b.receives.size(), 1U);
-    EXPECT_EQ(receiver.b.receives[0].status, Status::kLocalProtection);
-    EXPECT_EQ(receiver.b.events, std::vector<QpEvent>{QpEvent::kFatal});
+    for (const bool inlined : {false, true}) {
+        ResponderScript receiver(Service::kXrcTarget);
+        receiver.b.srq_pd = 2;
+        receiver.b.receive_queue.inline_receives = inlined;
+        receiver.b.post_receive(1, 0, 100);
+        receiver.in(Operation::kSendOnly, 0, 10);
+        receiver.expect_nak(kNakRemoteOperation, 0);
+        ASSERT_EQ(receiver.b.receives.size(), 1U);
+        EXPECT_EQ(receiver.b.receives[0].status, Status::kLocalProtection);
+        EXPECT_EQ(receiver.b.events, std::vector<QpEvent>{QpEvent::kFatal});
+    }
 }
 
 TEST_F(XrcTargetScript, empty_srq_gives_an_rnr_nak) {

@@ -169,6 +169,16 @@ TEST_F(AtomicWriteScript, is_one_packet_answered_by_an_empty_read_response) {
     EXPECT_EQ(a.qp->next_timer(), kNever);
 }
 
+TEST_F(AtomicWriteScript, response_with_data_is_bad) {
+    connect();
+    post(WorkOpcode::kAtomicWrite, 8);
+    a.run();
+    const std::byte data[8] = {};
+    answer(Operation::kReadResponseOnly, 0, 0x1F, data);
+    ASSERT_EQ(a.sends.size(), 1U);
+    EXPECT_EQ(a.sends[0].status, Status::kBadResponse);
+}
+
 TEST_F(AtomicWriteScript, inline_data_is_sent) {
     connect();
     Work work;
@@ -251,6 +261,33 @@ TEST_F(AtomicWriteScript, is_not_for_unreliable_connections) {
     ASSERT_EQ(uc.sends.size(), 1U);
     EXPECT_EQ(uc.sends[0].status, Status::kLocalQpOperation);
     EXPECT_EQ(uc.qp->state(), QpState::kSqe);
+}
+
+// Neither end of a connection has a multicast or loopback address, whatever its client says (C9-47.1.1,
+// C9-56).
+TEST_F(RcRequesterScript, impossible_addresses_match_nothing) {
+    const net::Gid good = {0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xB};
+    const net::Gid loopback = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    const net::Gid multicast = {0xFF, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    for (const net::Gid& bad : {loopback, multicast, net::Gid{}}) {
+        for (const bool source : {true, false}) {
+            Station station(Service::kRc, 0x11);
+            station.parameters.path.global = true;
+            station.parameters.path.grh.sgid = source ? good : bad;
+            station.parameters.path.grh.dgid = source ? bad : good;
+            station.connect(0x12);
+            net::Packet packet = packet_for(station, Operation::kSendOnly, station.parameters.rq_psn);
+            packet.has_grh = true;
+            packet.grh.sgid = station.parameters.path.grh.dgid;
+            packet.grh.dgid = station.parameters.path.grh.sgid;
+            station.deliver(packet);
+            EXPECT_EQ(station.count().dropped_gid, 1U);
+        }
+    }
+    Station station(Service::kRc, 0x11);
+    station.connect(0xC012);
+    station.deliver(packet_for(station, Operation::kSendOnly, station.parameters.rq_psn));
+    EXPECT_EQ(station.count().dropped_lid, 1U);
 }
 
 // What every packet carries.

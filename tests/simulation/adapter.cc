@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "tests/simulation/world.h"
 
@@ -196,6 +197,7 @@ Pieces Adapter::allocate(Random& random, std::uint32_t length, std::uint32_t mos
         next_ += part + random.draw(1, 24);
         length -= part;
     }
+    if (next_ > initial.size()) throw std::length_error("a simulated client overran its memory");
     if (random.chance(0.3)) std::reverse(pieces.begin(), pieces.end());
     return pieces;
 }

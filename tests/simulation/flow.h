@@ -77,6 +77,7 @@ class Flow {
     void plan_target(Message& message, transport::SendRequest& request);
     void plan_read(Message& message, transport::SendRequest& request);
     void plan_atomic(Message& message, transport::SendRequest& request);
+    void plan_atomic_write(Message& message, transport::SendRequest& request);
     void plan_datagram(Message& message, transport::SendRequest& request);
     void commit(Message&& message, SendList::Entry&& entry);
     void post_receives(const Message& message);

@@ -92,7 +92,8 @@ void Flow::confirm(std::size_t index) {
 }
 
 bool Flow::in_memory(const Message& message) const {
-    return std::memcmp(to_->adapter->at(message.target), message.content.data(), message.length) == 0;
+    const std::byte* at = to_->adapter->at(message.target);
+    return std::equal(message.content.begin(), message.content.begin() + message.length, at);
 }
 
 void Flow::verify_writes(std::size_t end) {

@@ -18,11 +18,12 @@ constexpr std::uint32_t kDatagramQkey = 0x1234;
 
 constexpr std::array kUnreliable = {WorkOpcode::kSend, WorkOpcode::kSendWithImmediate, WorkOpcode::kRdmaWrite,
                                     WorkOpcode::kRdmaWriteWithImmediate};
-constexpr std::array kReliable = {WorkOpcode::kSend,      WorkOpcode::kSendWithImmediate,
-                                  WorkOpcode::kRdmaWrite, WorkOpcode::kRdmaWriteWithImmediate,
-                                  WorkOpcode::kRdmaRead,  WorkOpcode::kCompareSwap,
-                                  WorkOpcode::kFetchAdd,  WorkOpcode::kRdmaWrite,
-                                  WorkOpcode::kRdmaRead,  WorkOpcode::kSend};
+constexpr std::array kReliable = {WorkOpcode::kSend,       WorkOpcode::kSendWithImmediate,
+                                  WorkOpcode::kRdmaWrite,  WorkOpcode::kRdmaWriteWithImmediate,
+                                  WorkOpcode::kRdmaRead,   WorkOpcode::kCompareSwap,
+                                  WorkOpcode::kFetchAdd,   WorkOpcode::kRdmaWrite,
+                                  WorkOpcode::kRdmaRead,   WorkOpcode::kSend,
+                                  WorkOpcode::kAtomicWrite};
 
 /// What a READ or atomic needs at the responder's queue pair.
 std::uint32_t right_of(const Message& message) {
@@ -38,7 +39,8 @@ bool allows(const Qp& responder, std::uint32_t right) {
 
 void Flow::post(std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
-        const std::uint64_t need = std::uint64_t{plan_.longest} * 2 + 512;
+        // The message, its place, and a receive with each of a group that may share one adapter.
+        const std::uint64_t need = (std::uint64_t{plan_.longest} + 256) * (3 + plan_.datagram_peers.size());
         bool room = from_.adapter->has_room(need) && (to_ == nullptr || to_->adapter->has_room(need));
         for (const Qp* peer : plan_.datagram_peers) room = room && peer->adapter->has_room(need);
         if (!room) return;
@@ -62,6 +64,8 @@ void Flow::post_one() {
         plan_read(message, request);
     } else if (message.is_atomic()) {
         plan_atomic(message, request);
+    } else if (message.opcode == WorkOpcode::kAtomicWrite) {
+        plan_atomic_write(message, request);
     } else {
         plan_payload(message, request);
         if (to_ == nullptr) {
@@ -190,6 +194,17 @@ void Flow::plan_atomic(Message& message, SendRequest& request) {
     request.remote_address = Adapter::kBase + message.target;
     request.compare_add = message.operand;
     request.swap = message.swap;
+}
+
+void Flow::plan_atomic_write(Message& message, SendRequest& request) {
+    Adapter& here = *from_.adapter;
+    message.length = request.length = kWordBytes;
+    message.local = {{here.allocate_word(), kWordBytes}};
+    message.content = here.bytes(message.local);
+    if (world_.random.chance(0.5)) message.flags |= ipc::kWorkInline;
+    message.target = to_->adapter->allocate_word();
+    request.rkey = to_->adapter->key();
+    request.remote_address = Adapter::kBase + message.target;
 }
 
 void Flow::plan_datagram(Message& message, SendRequest& request) {

@@ -13,7 +13,6 @@ namespace {
 constexpr std::array<std::uint32_t, 5> kMtus = {256, 512, 1024, 2048, 4096};
 constexpr std::uint32_t kDatagramQkey = 0x1234;
 constexpr std::uint8_t kEndless = 7;
-constexpr bool kXrc = false;
 constexpr Time kClientsUntil = 500'000;
 constexpr Time kLongestPartition = 6'000'000;
 
@@ -41,7 +40,7 @@ Scenario::Scenario(std::uint64_t seed) : world_(seed) {
             add_connection(Service::kRc);
         } else if (kind < 7) {
             add_connection(Service::kUc);
-        } else if (kind < 8 || !kXrc) {
+        } else if (kind < 8) {
             add_datagram_group();
         } else {
             add_xrc_group();

@@ -19,11 +19,11 @@ namespace uib::simulation {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kDefaultSeeds = 200;
+constexpr std::uint64_t kDefaultSeeds = 1000;
 #elif defined(__OPTIMIZE__)
-constexpr std::uint64_t kDefaultSeeds = 20000;
+constexpr std::uint64_t kDefaultSeeds = 12000;
 #else
-constexpr std::uint64_t kDefaultSeeds = 600;
+constexpr std::uint64_t kDefaultSeeds = 2000;
 #endif
 /// Seeds are run in so many tests, so that ctest can run these side by side.
 constexpr std::uint64_t kShares = 4;
@@ -63,8 +63,8 @@ TEST_P(Seeds, keep_the_promises_of_their_services) {
     if (count < 200) return;
     for (const char* what :
          {"packets resent", "timeouts", "sequence NAKs", "implied NAKs", "RNR NAKs", "duplicate requests",
-          "duplicate responses", "datagrams without receive", "QPs in error", "QPs in SQE", "SEND_INV", "BIND",
-          "INVALIDATE", "READ", "FETCH_ADD", "COMPARE_SWAP"})
+          "duplicate responses", "datagrams without receive", "QPs in error", "QPs in SQE", "SEND_INV",
+          "BIND", "INVALIDATE", "READ", "ATOMIC_WRITE", "XRC flows", "FETCH_ADD", "COMPARE_SWAP"})
         EXPECT_GT(totals.counts[what], 0U) << what << ": these seeds do not reach it";
 }
 

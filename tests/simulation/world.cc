@@ -5,7 +5,6 @@
 namespace uib::simulation {
 namespace {
 
-constexpr std::uint64_t kEventLimit = 400'000;
 constexpr std::size_t kHeaderBytes = 40;  ///< what a packet's headers and CRCs take on the wire, about
 
 }  // namespace
@@ -20,7 +19,7 @@ void World::at(Time when, std::function<void()> what) {
 
 void World::run() {
     for (std::uint64_t count = 0; !failed(); ++count) {
-        if (count == kEventLimit) {
+        if (count == event_limit) {
             fail("the world does not come to rest");
             return;
         }

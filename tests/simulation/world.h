@@ -45,6 +45,7 @@ class World {
     Watcher* watcher = nullptr;
     /// Chance that a queue pair with work to do waits for the next event.
     double laziness = 0.3;
+    std::uint64_t event_limit = 400'000;
     std::deque<Adapter> adapters;
     std::uint64_t packets = 0;  ///< given to the wire
 

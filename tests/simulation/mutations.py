@@ -1,0 +1,55 @@
+"""Rules of the transport machines, each with an exact replacement that takes it away.
+
+(name, what is taken away, file, text, replacement); the text must occur once in the file.
+"""
+
+MUTATIONS = [
+    ("no_duplicate_detection", "a request that was executed before is executed again", "engine/transport/rc_responder.cc",
+     "    if (ahead != 0) {\n",
+     "    if (ahead != 0 && ahead < kPsnWindow) {\n"),
+    ("no_psn_wrap", "the expected PSN does not wrap at 2^24", "engine/transport/rc_responder.cc",
+     "    epsn_ = psn_add(epsn_, 1);\n",
+     "    epsn_ = epsn_ + 1;\n"),
+    ("no_nak_suppression", "each packet behind a gap is NAKed, not the first alone", "engine/transport/rc_responder.cc",
+     "    ++machine_.count().out_of_sequence;\n    if (waiting_) {\n",
+     "    ++machine_.count().out_of_sequence;\n    if (waiting_ && epsn_ > kPsnMask) {\n"),
+    ("opcode_sequence_unchecked", "a Middle is taken without its First", "engine/transport/rc_responder.cc",
+     "    return open_ == (net::is_send(operation) ? Open::kSend : Open::kWrite);\n",
+     "    return true;\n"),
+    ("stale_read_response_accepted", "a READ response behind a gap is taken", "engine/transport/rc_requester_ack.cc",
+     "    const bool reached = starts ? advance_to(psn) : una_psn_ == psn;\n",
+     "    const bool reached = starts ? advance_to(psn) : true;\n"),
+    ("ack_completes_read", "a later acknowledge completes a READ without its data", "engine/transport/rc_requester_ack.cc",
+     "        if (record.answered()) return false;\n",
+     ""),
+    ("retry_counter_not_reloaded", "progress does not reload the retry counters", "engine/transport/rc_requester_ack.cc",
+     "    reload_counters();\n    retried_ = implied_ = false;\n",
+     "    retried_ = implied_ = false;\n"),
+    ("no_implied_nak", "a gap in the responses is found by the timer only", "engine/transport/rc_requester_retry.cc",
+     "    ++machine_.count().implied_naks;\n    retry();\n",
+     "    ++machine_.count().implied_naks;\n"),
+    ("no_rnr_wait", "an RNR NAK's time is not waited for", "engine/transport/rc_requester_retry.cc",
+     "    rnr_deadline_ = machine_.host().now() + rnr_wait(syndrome);\n",
+     ""),
+    ("no_fence", "a fenced request does not wait for READs", "engine/transport/rc_requester.cc",
+     "    if ((request_.flags & ipc::kWorkFence) != 0 && answered_out_ > 0) return wait();\n",
+     ""),
+    ("no_read_limit", "more READs are under way than max_rd_atomic", "engine/transport/rc_requester.cc",
+     "    if (answered_out_ >= limit) return wait();\n",
+     ""),
+    ("credits_ignored", "SENDs go out without credits", "engine/transport/rc_requester.cc",
+     "        record.limited = psn_before(lsn_, ssn);\n",
+     "        record.limited = ssn > kPsnMask;\n"),
+    ("atomic_reexecuted", "a duplicate atomic is executed again", "engine/transport/rc_duplicate_atomic.cc",
+     "        serve_again(index);\n",
+     "        serve_again(index);\n"
+     "        const auto again = check_remote(pd_, packet.atomic.rkey, packet.atomic.address, 8, ipc::kAccessRemoteAtomic);\n"
+     "        if (again.ok() && packet.bth.operation() == net::Operation::kFetchAdd)\n"
+     "            saved(index).original = *machine_.mover().fetch_add(again.slice, packet.atomic.swap_add);\n"),
+    ("uc_ignores_gaps", "UC goes on with a message that lost a packet", "engine/transport/uc_responder.cc",
+     "    return packet.bth.psn == epsn_ && open_ == wanted;\n",
+     "    return open_ == wanted;\n"),
+    ("qkey_unchecked", "a datagram with a wrong Q_Key is taken", "engine/transport/ud_responder.cc",
+     "    ++counters_.dropped_qkey;\n",
+     "    if (++counters_.dropped_qkey != 0) return true;\n"),
+]

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <system_error>
 #include <utility>
 
@@ -125,17 +126,26 @@ void Engine::accept_all() {
                 spdlog::error("no descriptors left for a new client; raise the limit (ulimit -n)");
             return;
         }
-        const std::uint32_t id = next_session_++;
-        auto session = std::make_unique<Session>(*this, id, std::move(socket));
-        const bool watched =
-            watch(session->socket(), tag_of(kSessionSocket, id), EPOLLIN | EPOLLRDHUP) &&
-            (session->pidfd() < 0 || watch(session->pidfd(), tag_of(kSessionDeath, id), EPOLLIN));
-        if (!watched) {
-            spdlog::error("cannot watch a new client: {}", std::strerror(errno));
-            continue;
+        try {
+            admit(std::move(socket));
+        } catch (const std::exception& error) {
+            // No memory for one more: its connection is closed, and the engine lives on.
+            spdlog::error("a new client is turned away: {}", error.what());
         }
-        sessions_.emplace(id, std::move(session));
     }
+}
+
+void Engine::admit(ipc::UniqueFd socket) {
+    const std::uint32_t id = next_session_++;
+    auto session = std::make_unique<Session>(*this, id, std::move(socket));
+    const bool watched =
+        watch(session->socket(), tag_of(kSessionSocket, id), EPOLLIN | EPOLLRDHUP) &&
+        (session->pidfd() < 0 || watch(session->pidfd(), tag_of(kSessionDeath, id), EPOLLIN));
+    if (!watched) {
+        spdlog::error("cannot watch a new client: {}", std::strerror(errno));
+        return;
+    }
+    sessions_.emplace(id, std::move(session));
 }
 
 void Engine::on_session_event(std::uint64_t tag) {
@@ -145,9 +155,16 @@ void Engine::on_session_event(std::uint64_t tag) {
     if (found == sessions_.end()) return;  // ended by an earlier event of the same round
     if ((tag & ((1U << kKindBits) - 1)) == kSessionDeath) {
         end_session(id, "the process ended");
-    } else if (!found->second->on_readable()) {
-        end_session(id, found->second->ended_because());
+        return;
     }
+    bool goes_on = false;
+    try {
+        goes_on = found->second->on_readable();
+    } catch (const std::exception& error) {
+        // Not even the answer could be made.
+        spdlog::error("client {}: {}", found->second->pid(), error.what());
+    }
+    if (!goes_on) end_session(id, found->second->ended_because());
 }
 
 void Engine::end_session(std::uint32_t id, const std::string& why) {

@@ -47,6 +47,7 @@ class Engine {
   private:
     int wait(std::span<epoll_event> events);
     void accept_all();
+    void admit(ipc::UniqueFd socket);
     void end_session(std::uint32_t id, const std::string& why);
     void look_after_clients();
     void publish_tree();

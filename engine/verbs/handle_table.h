@@ -1,6 +1,8 @@
 // Handles: small numbers that name a context's objects. A handle is reused only after its object is gone.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -11,15 +13,22 @@ namespace uib::verbs {
 template <typename T>
 class HandleTable {
   public:
+    /// Throws where there is no memory, and has then changed nothing; take() has all it needs from here.
     std::uint32_t add(std::unique_ptr<T> object) {
-        ++live_;
         if (!free_.empty()) {
             const std::uint32_t handle = free_.back();
             free_.pop_back();
             objects_[handle] = std::move(object);
+            ++live_;
             return handle;
         }
+        if (objects_.size() == objects_.capacity()) {
+            const std::size_t room = std::max<std::size_t>(2 * objects_.size(), kFirstRoom);
+            free_.reserve(room);
+            objects_.reserve(room);
+        }
         objects_.push_back(std::move(object));
+        ++live_;
         return static_cast<std::uint32_t>(objects_.size() - 1);
     }
 
@@ -45,6 +54,8 @@ class HandleTable {
     }
 
   private:
+    static constexpr std::size_t kFirstRoom = 16;
+
     std::vector<std::unique_ptr<T>> objects_;
     std::vector<std::uint32_t> free_;
     std::uint32_t live_ = 0;

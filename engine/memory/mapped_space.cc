@@ -193,7 +193,7 @@ MappedSpace::Made MappedSpace::map_sysv(int shmid, std::uint64_t offset, std::ui
     auto mapping = std::make_unique<Mapping>();
     mapping->sysv = true;
     void* const at = shmat(shmid, nullptr, writable ? 0 : SHM_RDONLY);
-    if (at == reinterpret_cast<void*>(-1)) return {errno, nullptr};  // NOLINT(performance-no-int-to-ptr)
+    if (at == reinterpret_cast<void*>(-1)) return {errno, nullptr};
     mapping->base = at;
     struct shmid_ds segment = {};
     if (shmctl(shmid, IPC_STAT, &segment) != 0) return {errno, nullptr};

@@ -25,7 +25,7 @@ std::uint64_t now_ns() {
 }
 
 void* as_pointer(std::uint64_t address) {
-    return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+    return reinterpret_cast<void*>(address);
 }
 
 /// One side of a call. What runs on from the piece before becomes one iovec with it, so each side has as few

@@ -110,6 +110,8 @@ struct Packet {
     std::span<const std::byte> payload;
     Grh grh;
 };
+// A lane copies thousands of them a turn.
+static_assert(sizeof(Packet) <= 160);
 
 /// The GRH's 40 bytes as a UD receiver finds them in front of its payload; with IPv4 addresses 20 undefined
 /// bytes (zeros) and an IPv4 header. `payload_length` counts what follows the GRH.

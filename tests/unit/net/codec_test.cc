@@ -137,6 +137,18 @@ TEST(Codec, EachFlagOfTheBthHasItsBit) {
     EXPECT_EQ(byte_at(8), 0x80);
 }
 
+TEST(Codec, VersionsHaveTheirPlaces) {
+    Bytes bytes(kLrhBytes);
+    build_lrh({.lrh = {}, .version = 0xB, .next = LinkNextHeader::kGlobal, .words = 0x7FF},
+              std::span<std::byte, kLrhBytes>(bytes));
+    EXPECT_EQ(bytes, hex("0B03000007FF0000"));
+    EXPECT_EQ(parse_lrh(std::span<const std::byte, kLrhBytes>(bytes)).version, 0xB);
+    bytes.resize(kBthBytes);
+    build_bth({.bth = {}, .version = 0xC}, std::span<std::byte, kBthBytes>(bytes));
+    EXPECT_EQ(bytes[1], std::byte{0x4C});
+    EXPECT_EQ(parse_bth(std::span<const std::byte, kBthBytes>(bytes)).version, 0xC);
+}
+
 Packet packet_of(Service service, Operation operation) {
     Packet packet;
     packet.lrh = {.dlid = 2, .slid = 1, .sl = 0, .vl = 0};

@@ -175,7 +175,9 @@ void Qp::start_over() {
     forget_attributes();
 }
 
-int Qp::modify(const ipc::QpAttributes& attributes, std::uint32_t mask) {
+int Qp::modify(const ipc::QpAttributes& attributes, std::uint32_t given) {
+    const auto mask =
+        static_cast<std::uint32_t>(relevant_attributes(qp_type(init_.service), static_cast<int>(given)));
     follow_migrations();
     const auto current = static_cast<ibv_qp_state>(machine_->state());
     if ((mask & IBV_QP_CUR_STATE) != 0 && attributes.current_state != current) return EINVAL;

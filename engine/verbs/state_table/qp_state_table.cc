@@ -165,6 +165,13 @@ bool good_transport_attributes(const ipc::QpAttributes& attributes, int mask, co
 
 }  // namespace
 
+int relevant_attributes(ibv_qp_type service, int mask) {
+    if (service == IBV_QPT_XRC_SEND) return mask & ~kResponder;
+    if (service == IBV_QPT_XRC_RECV)
+        return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+    return mask;
+}
+
 int check_transition(ibv_qp_type service, ibv_qp_state current, ibv_qp_state next, int mask) {
     if (!known_service(service) || current > IBV_QPS_ERR || next > IBV_QPS_ERR) return EINVAL;
     if (next != current && (mask & IBV_QP_STATE) == 0) return EINVAL;

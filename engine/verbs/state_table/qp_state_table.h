@@ -24,6 +24,10 @@ struct ValueLimits {
     bool ethernet = false;            ///< RoCE: paths need a GRH and no DLID
 };
 
+/// `mask` without the attributes of the half that an XRC QP does not have: programs set up both ends of an
+/// XRC connection alike, and Linux leaves those unread (uverbs), too.
+int relevant_attributes(ibv_qp_type service, int mask);
+
 /// Whether a QP of `service` in state `current` may be moved to `next` with the attributes that `mask`
 /// (ibv_qp_attr_mask) names. Without IBV_QP_STATE, `next` is `current`. 0 or EINVAL. That the value given
 /// with IBV_QP_CUR_STATE is the true state is for the caller to check.

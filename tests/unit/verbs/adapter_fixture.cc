@@ -40,9 +40,9 @@ AdapterTest::AdapterTest(const std::vector<DeviceConfig>& devices) : adapter_(de
 AdapterTest::~AdapterTest() {
     context_->remove_client(*client_);
     const ObjectCounts counts = context_->counts();
-    EXPECT_EQ(
-        counts.pd + counts.mr + counts.mw + counts.cq + counts.qp + counts.srq + counts.channel + counts.dm,
-        0U);
+    EXPECT_EQ(counts.pd + counts.mr + counts.mw + counts.cq + counts.qp + counts.srq + counts.channel +
+                  counts.dm + counts.xrcd,
+              0U);
     adapter_.remove_client(*client_);
     ::close(async_pipe_[0]);
     ::close(async_pipe_[1]);
@@ -156,8 +156,8 @@ void AdapterTest::publish_send(TestQp& qp, std::uint32_t producer) {
 std::optional<Entry> AdapterTest::poll(TestCq& cq) {
     const ipc::Cqe& cqe = cq.ring[cq.polled % cq.reply.entries];
     if (cqe.sequence.load(std::memory_order_acquire) != cq.polled + 1) return std::nullopt;
-    const Entry entry{cqe.wr_id,     cqe.timestamp_ns, cqe.byte_len, cqe.immediate, cqe.qp_number,
-                      cqe.wqe_index, cqe.flags,        cqe.status,   cqe.opcode};
+    const Entry entry{cqe.wr_id,   cqe.timestamp_ns, cqe.byte_len, cqe.immediate, cqe.qp_number,
+                      cqe.qp_slot, cqe.wqe_index,    cqe.flags,    cqe.status,    cqe.opcode};
     cq.control->consumer.store(++cq.polled, std::memory_order_release);
     return entry;
 }

@@ -54,6 +54,7 @@ struct Entry {
     std::uint32_t byte_len = 0;
     std::uint32_t immediate = 0;
     std::uint32_t qp_number = 0;
+    std::uint32_t qp_slot = 0;
     std::uint32_t wqe_index = 0;
     std::uint16_t flags = 0;
     std::uint8_t status = 255;

@@ -9,7 +9,7 @@
 namespace uib::verbs {
 namespace {
 
-constexpr ibv_qp_type kServices[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+constexpr ibv_qp_type kServices[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 constexpr int kAllBits[] = {IBV_QP_CUR_STATE,
                             IBV_QP_EN_SQD_ASYNC_NOTIFY,
                             IBV_QP_ACCESS_FLAGS,
@@ -112,6 +112,59 @@ TEST(QpStateTable, uc) {
     expect_transition(IBV_QPT_UC, IBV_QPS_SQE, IBV_QPS_RTS, {}, {IBV_QP_CUR_STATE, IBV_QP_ACCESS_FLAGS});
 }
 
+TEST(QpStateTable, xrc_initiator) {
+    const std::vector<int> live = {IBV_QP_CUR_STATE, IBV_QP_ALT_PATH, IBV_QP_ACCESS_FLAGS,
+                                   IBV_QP_PATH_MIG_STATE};
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_RESET, IBV_QPS_INIT,
+                      {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS}, {});
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_INIT, {},
+                      {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS});
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR,
+                      {IBV_QP_AV, IBV_QP_PATH_MTU, IBV_QP_DEST_QPN, IBV_QP_RQ_PSN},
+                      {IBV_QP_ALT_PATH, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX});
+    expect_transition(
+        IBV_QPT_XRC_SEND, IBV_QPS_RTR, IBV_QPS_RTS,
+        {IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_SQ_PSN, IBV_QP_MAX_QP_RD_ATOMIC}, live);
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_QPS_RTS, {}, live);
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_QPS_SQD, {}, {IBV_QP_EN_SQD_ASYNC_NOTIFY});
+    expect_transition(IBV_QPT_XRC_SEND, IBV_QPS_SQD, IBV_QPS_RTS, {}, live);
+    expect_transition(
+        IBV_QPT_XRC_SEND, IBV_QPS_SQD, IBV_QPS_SQD, {},
+        {IBV_QP_PORT, IBV_QP_AV, IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_MAX_QP_RD_ATOMIC,
+         IBV_QP_ALT_PATH, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PATH_MIG_STATE});
+}
+
+TEST(QpStateTable, xrc_target) {
+    const std::vector<int> live = {IBV_QP_CUR_STATE, IBV_QP_ALT_PATH, IBV_QP_ACCESS_FLAGS,
+                                   IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MIG_STATE};
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_RESET, IBV_QPS_INIT,
+                      {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS}, {});
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_INIT, {},
+                      {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS});
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR,
+                      {IBV_QP_AV, IBV_QP_PATH_MTU, IBV_QP_DEST_QPN, IBV_QP_RQ_PSN, IBV_QP_MAX_DEST_RD_ATOMIC,
+                       IBV_QP_MIN_RNR_TIMER},
+                      {IBV_QP_ALT_PATH, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX});
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, {IBV_QP_TIMEOUT, IBV_QP_SQ_PSN}, live);
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, {}, live);
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_SQD, {}, {IBV_QP_EN_SQD_ASYNC_NOTIFY});
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_RTS, {}, live);
+    expect_transition(IBV_QPT_XRC_RECV, IBV_QPS_SQD, IBV_QPS_SQD, {},
+                      {IBV_QP_PORT, IBV_QP_AV, IBV_QP_TIMEOUT, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_ALT_PATH,
+                       IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MIG_STATE});
+}
+
+TEST(QpStateTable, an_xrc_qp_leaves_the_other_halfs_attributes_unread) {
+    EXPECT_EQ(relevant_attributes(IBV_QPT_XRC_SEND, IBV_QP_STATE | IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                                        IBV_QP_MIN_RNR_TIMER),
+              IBV_QP_STATE | IBV_QP_AV);
+    EXPECT_EQ(relevant_attributes(IBV_QPT_XRC_RECV, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                                        IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+              IBV_QP_TIMEOUT | IBV_QP_MIN_RNR_TIMER);
+    EXPECT_EQ(relevant_attributes(IBV_QPT_RC, IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER),
+              IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER);
+}
+
 TEST(QpStateTable, ud) {
     expect_transition(IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT, {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_QKEY},
                       {});
@@ -150,8 +203,8 @@ TEST(QpStateTable, no_other_transition_exists) {
     const auto exists = [&](ibv_qp_type service, int from, int to) {
         if (to == IBV_QPS_RESET) return true;
         if (to == IBV_QPS_ERR) return from != IBV_QPS_RESET;
-        // RC has no send queue error state.
-        if (service == IBV_QPT_RC && from == IBV_QPS_SQE) return false;
+        // The reliable services have no send queue error state.
+        if (service != IBV_QPT_UC && service != IBV_QPT_UD && from == IBV_QPS_SQE) return false;
         for (const Cell& cell : possible) {
             if (cell.from == from && cell.to == to) return true;
         }
@@ -168,7 +221,7 @@ TEST(QpStateTable, no_other_transition_exists) {
                                       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
                                       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                                      IBV_QP_SQ_PSN | 0,
+                                      IBV_QP_SQ_PSN | 0, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT,
                                       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                           IBV_QP_MAX_QP_RD_ATOMIC}) {
                     accepted =
@@ -184,9 +237,9 @@ TEST(QpStateTable, no_other_transition_exists) {
 TEST(QpStateTable, states_and_services_that_do_not_exist) {
     EXPECT_EQ(check_transition(IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_UNKNOWN, IBV_QP_STATE), EINVAL);
     EXPECT_EQ(check_transition(IBV_QPT_RC, IBV_QPS_UNKNOWN, IBV_QPS_RESET, IBV_QP_STATE), EINVAL);
-    EXPECT_EQ(check_transition(IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QP_STATE), EINVAL);
     EXPECT_EQ(check_transition(IBV_QPT_DRIVER, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QP_STATE), EINVAL);
-    EXPECT_EQ(check_values(IBV_QPT_RAW_PACKET, ipc::QpAttributes{}, 0, ValueLimits{}), EINVAL);
+    EXPECT_EQ(check_transition(IBV_QPT_DRIVER, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QP_STATE), EINVAL);
+    EXPECT_EQ(check_values(IBV_QPT_DRIVER, ipc::QpAttributes{}, 0, ValueLimits{}), EINVAL);
 }
 
 class QpValues : public testing::Test {

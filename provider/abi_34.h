@@ -22,14 +22,22 @@ struct VerbsMr {
 enum MrType : int { kMrPlain = 0, kMrNull = 1, kMrImported = 2, kMrDmaBuf = 3 };
 static_assert(sizeof(VerbsMr) == 56);
 
-enum VerbsQpMask : std::uint32_t { kVerbsQpExtended = 1 << 1 };
+enum VerbsXrcdMask : std::uint32_t { kVerbsXrcdHandle = 1 << 0 };
+struct VerbsXrcd {
+    ibv_xrcd xrcd;
+    std::uint32_t comp_mask;  ///< VerbsXrcdMask
+    std::uint32_t handle;
+};
+static_assert(sizeof(VerbsXrcd) == 16);
+
+enum VerbsQpMask : std::uint32_t { kVerbsQpXrcd = 1 << 0, kVerbsQpExtended = 1 << 1 };
 struct VerbsQp {
     union {
         ibv_qp qp;
         ibv_qp_ex qp_ex;
     };
     std::uint32_t comp_mask;  ///< VerbsQpMask
-    void* xrcd;
+    VerbsXrcd* xrcd;
 };
 static_assert(sizeof(VerbsQp) == 368);
 
@@ -44,7 +52,7 @@ static_assert(sizeof(VerbsCq) == 288);
 struct VerbsSrq {
     ibv_srq srq;
     ibv_srq_type type;
-    void* xrcd;
+    VerbsXrcd* xrcd;
     ibv_cq* cq;
     std::uint32_t number;
 };
@@ -135,7 +143,7 @@ struct VerbsContextOps {
     Unused attach_counters_point_flow;
     int (*attach_mcast)(ibv_qp*, const ibv_gid*, std::uint16_t lid);
     int (*bind_mw)(ibv_qp*, ibv_mw*, ibv_mw_bind*);
-    Unused close_xrcd;
+    int (*close_xrcd)(ibv_xrcd*);
     void (*cq_event)(ibv_cq*);
     ibv_ah* (*create_ah)(ibv_pd*, ibv_ah_attr*);
     Unused create_counters;
@@ -175,8 +183,8 @@ struct VerbsContextOps {
     Unused modify_qp_rate_limit;
     int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask);
     Unused modify_wq;
-    Unused open_qp;
-    Unused open_xrcd;
+    ibv_qp* (*open_qp)(ibv_context*, ibv_qp_open_attr*);
+    ibv_xrcd* (*open_xrcd)(ibv_context*, ibv_xrcd_init_attr*);
     int (*poll_cq)(ibv_cq*, int count, ibv_wc*);
     int (*post_recv)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr** bad);
     int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr** bad);

@@ -1,5 +1,6 @@
 #include "provider/cq.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
@@ -15,8 +16,9 @@ namespace uib::provider {
 namespace {
 
 constexpr std::array<ibv_wc_opcode, ipc::kWorkOpcodeCount> kSendOpcodes = {
-    IBV_WC_SEND,      IBV_WC_SEND,      IBV_WC_SEND,      IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
-    IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,    IBV_WC_LOCAL_INV};
+    IBV_WC_SEND,       IBV_WC_SEND,      IBV_WC_SEND,        IBV_WC_RDMA_WRITE,
+    IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP,   IBV_WC_FETCH_ADD,
+    IBV_WC_BIND_MW,    IBV_WC_LOCAL_INV, IBV_WC_ATOMIC_WRITE};
 
 ibv_wc_opcode opcode_of(const ipc::Cqe& cqe) {
     if (cqe.opcode < kSendOpcodes.size()) return kSendOpcodes[cqe.opcode];
@@ -35,31 +37,48 @@ std::uint32_t wc_flags_of(std::uint16_t flags) {
 
 /// Takes the receive request of `cqe` off its queue, its payload put where the program wants it. False if
 /// that failed.
-bool finish_receive(Qp& qp, const ipc::Cqe& cqe) {
-    const bool has_payload = (cqe.flags & ipc::kCqeInline) != 0;
-    bool placed = true;
-    if (cqe.flags & ipc::kCqeSrq) {
-        if (qp.srq == nullptr) return false;
-        const std::lock_guard lock(qp.srq->lock);
-        SharedReceiveQueue& queue = qp.srq->queue;
-        if (has_payload && cqe.wqe_index < queue.memory().entries)
-            placed =
-                place_payload(qp.context->lkeys(), qp.srq->pd, queue.memory(), cqe.wqe_index, cqe.byte_len);
-        queue.give_back(cqe.wqe_index);
-    } else {
-        if (has_payload)
-            placed = place_payload(qp.context->lkeys(), qp.pd, qp.rq.memory(), cqe.wqe_index, cqe.byte_len);
-        qp.rq.complete_oldest();
-    }
+bool finish_receive(Srq& srq, const ipc::Cqe& cqe) {
+    const std::lock_guard lock(srq.lock);
+    const RingMemory& ring = srq.queue.memory();
+    const bool has_payload = (cqe.flags & ipc::kCqeInline) != 0 && cqe.wqe_index < ring.entries;
+    const bool placed =
+        !has_payload || place_payload(srq.context->lkeys(), srq.pd, ring, cqe.wqe_index, cqe.byte_len);
+    srq.queue.give_back(cqe.wqe_index);
     return placed;
 }
 
-Completion flushed(const Qp& qp, std::uint64_t wr_id, ibv_wc_opcode opcode) {
+bool finish_receive(Qp& qp, const ipc::Cqe& cqe) {
+    if (cqe.flags & ipc::kCqeSrq) return qp.srq != nullptr && finish_receive(*qp.srq, cqe);
+    const bool has_payload = (cqe.flags & ipc::kCqeInline) != 0;
+    const bool placed = !has_payload || place_payload(qp.context->lkeys(), qp.pd, qp.rq.memory(),
+                                                      cqe.wqe_index, cqe.byte_len);
+    qp.rq.complete_oldest();
+    return placed;
+}
+
+void copy_fields(const ipc::Cqe& cqe, Completion& completion) {
+    completion.wr_id = cqe.wr_id;
+    completion.timestamp_ns = cqe.timestamp_ns;
+    completion.status = static_cast<ibv_wc_status>(cqe.status);
+    completion.opcode = opcode_of(cqe);
+    completion.vendor_error = cqe.vendor_error;
+    completion.byte_len = cqe.byte_len;
+    completion.immediate = cqe.immediate;
+    completion.qp_number = cqe.qp_number;
+    completion.source_qp = cqe.source_qp;
+    completion.wc_flags = wc_flags_of(cqe.flags);
+    completion.pkey_index = cqe.pkey_index;
+    completion.slid = cqe.slid;
+    completion.sl = cqe.sl;
+    completion.dlid_path_bits = cqe.dlid_path_bits;
+}
+
+Completion flushed(std::uint32_t qp_number, std::uint64_t wr_id, ibv_wc_opcode opcode) {
     Completion completion{};
     completion.wr_id = wr_id;
     completion.status = IBV_WC_WR_FLUSH_ERR;
     completion.opcode = opcode;
-    completion.qp_number = qp.number;
+    completion.qp_number = qp_number;
     return completion;
 }
 
@@ -69,24 +88,31 @@ bool flush_send(Qp& qp, Completion& completion) {
     const std::uint32_t index = qp.sq.freed();
     const ipc::SendWqe* wqe = qp.sq.wqe(index);
     const ibv_wc_opcode opcode = wqe->opcode < kSendOpcodes.size() ? kSendOpcodes[wqe->opcode] : IBV_WC_SEND;
-    completion = flushed(qp, wqe->wr_id, opcode);
+    completion = flushed(qp.number, wqe->wr_id, opcode);
     qp.sq.complete(index);
     return true;
 }
 
+bool flush_receive(Srq& srq, std::uint32_t qp_number, Completion& completion) {
+    const std::lock_guard lock(srq.lock);
+    const auto slot = srq.queue.take_posted();
+    if (!slot) return false;
+    completion = flushed(qp_number, srq.queue.wqe(*slot)->wr_id, IBV_WC_RECV);
+    return true;
+}
+
 bool flush_receive(Qp& qp, Completion& completion) {
-    if (qp.srq != nullptr) {
-        const std::lock_guard lock(qp.srq->lock);
-        const auto slot = qp.srq->queue.take_posted();
-        if (!slot) return false;
-        completion = flushed(qp, qp.srq->queue.wqe(*slot)->wr_id, IBV_WC_RECV);
-        return true;
-    }
+    if (qp.srq != nullptr) return flush_receive(*qp.srq, qp.number, completion);
     const std::lock_guard lock(qp.rq_lock);
     if (qp.rq.outstanding() == 0) return false;
-    completion = flushed(qp, qp.rq.wqe(qp.rq.freed())->wr_id, IBV_WC_RECV);
+    completion = flushed(qp.number, qp.rq.wqe(qp.rq.freed())->wr_id, IBV_WC_RECV);
     qp.rq.complete_oldest();
     return true;
+}
+
+bool has_outstanding(Srq& srq) {
+    const std::lock_guard lock(srq.lock);
+    return srq.queue.outstanding() != 0;
 }
 
 /// Does the QP have anything outstanding that a dead engine's `cq` will flush?
@@ -96,12 +122,16 @@ bool owes_completions(Qp& qp, const Cq& cq) {
         if (qp.sq.outstanding() != 0) return true;
     }
     if (qp.recv_cq != &cq) return false;
-    if (qp.srq != nullptr) {
-        const std::lock_guard lock(qp.srq->lock);
-        return qp.srq->queue.outstanding() != 0;
-    }
+    if (qp.srq != nullptr) return has_outstanding(*qp.srq);
     const std::lock_guard lock(qp.rq_lock);
     return qp.rq.outstanding() != 0;
+}
+
+/// The same for the CQ's XRC SRQs.
+bool owes_completions(Cq& cq) {
+    const std::lock_guard lock(cq.lock);
+    return std::any_of(cq.xrc_srqs.begin(), cq.xrc_srqs.end(),
+                       [](Srq* srq) { return has_outstanding(*srq); });
 }
 
 }  // namespace
@@ -135,32 +165,35 @@ bool Cq::take(Completion& completion) {
     return context->dead() && flush(completion);
 }
 
+Srq* Cq::find_xrc_srq(std::uint32_t number) const {
+    const auto found = std::find_if(xrc_srqs.begin(), xrc_srqs.end(),
+                                    [&](const Srq* srq) { return srq->verbs.number == number; });
+    return found == xrc_srqs.end() ? nullptr : *found;
+}
+
 bool Cq::translate(const ipc::Cqe& cqe, Completion& completion) {
-    Qp* qp = context->find_qp(cqe.qp_slot);
-    if (qp == nullptr || qp->number != cqe.qp_number) return false;
-    completion.wr_id = cqe.wr_id;
-    completion.timestamp_ns = cqe.timestamp_ns;
-    completion.status = static_cast<ibv_wc_status>(cqe.status);
-    completion.opcode = opcode_of(cqe);
-    completion.vendor_error = cqe.vendor_error;
-    completion.byte_len = cqe.byte_len;
-    completion.immediate = cqe.immediate;
-    completion.qp_number = cqe.qp_number;
-    completion.source_qp = cqe.source_qp;
-    completion.wc_flags = wc_flags_of(cqe.flags);
-    completion.pkey_index = cqe.pkey_index;
-    completion.slid = cqe.slid;
-    completion.sl = cqe.sl;
-    completion.dlid_path_bits = cqe.dlid_path_bits;
-    if ((cqe.flags & ipc::kCqeReceive) == 0) {
-        qp->sq.complete(cqe.wqe_index);
-    } else if (!finish_receive(*qp, cqe) && completion.status == IBV_WC_SUCCESS) {
-        completion.status = IBV_WC_LOC_PROT_ERR;
+    copy_fields(cqe, completion);
+    bool placed = true;
+    if ((cqe.flags & ipc::kCqeXrcSrq) != 0) {
+        Srq* srq = find_xrc_srq(cqe.qp_slot);
+        if (srq == nullptr) return false;
+        placed = finish_receive(*srq, cqe);
+    } else {
+        Qp* qp = context->find_qp(cqe.qp_slot);
+        if (qp == nullptr || qp->number != cqe.qp_number) return false;
+        if ((cqe.flags & ipc::kCqeReceive) == 0)
+            qp->sq.complete(cqe.wqe_index);
+        else
+            placed = finish_receive(*qp, cqe);
     }
+    if (!placed && completion.status == IBV_WC_SUCCESS) completion.status = IBV_WC_LOC_PROT_ERR;
     return true;
 }
 
 bool Cq::flush(Completion& completion) {
+    // Which target QP would have taken an XRC SRQ's receive is open.
+    for (Srq* srq : xrc_srqs)
+        if (flush_receive(*srq, 0, completion)) return true;
     return context->any_qp([&](Qp& qp) {
         if (qp.send_cq == this && flush_send(qp, completion)) return true;
         return qp.recv_cq == this && flush_receive(qp, completion);
@@ -174,6 +207,13 @@ void Cq::forget(const Qp& qp) {
         if ((cqe.flags & ipc::kCqeSrq) == 0 || qp.srq == nullptr) return;
         const std::lock_guard srq_lock(qp.srq->lock);
         qp.srq->queue.give_back(cqe.wqe_index);
+    });
+}
+
+void Cq::forget(const Srq& srq) {
+    std::erase(xrc_srqs, &srq);
+    ring.for_each_pending([&](ipc::Cqe& cqe) {
+        if ((cqe.flags & ipc::kCqeXrcSrq) != 0 && cqe.qp_slot == srq.verbs.number) cqe.flags |= ipc::kCqeVoid;
     });
 }
 
@@ -210,7 +250,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) {
     }
     // Nobody else writes events any more: whoever still has work outstanding gets one.
     const bool work_left = cq.context->any_qp([&](Qp& qp) { return owes_completions(qp, cq); });
-    if (work_left) cq.write_own_event();
+    if (work_left || owes_completions(cq)) cq.write_own_event();
     return 0;
 }
 

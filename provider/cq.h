@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "engine/ipc/ring.h"
 #include "provider/abi_34.h"
@@ -23,6 +24,7 @@ namespace uib::provider {
 
 class Context;
 struct Qp;
+struct Srq;
 
 /// A completion in libibverbs' terms.
 struct Completion {
@@ -52,7 +54,8 @@ struct Cq {
     SpinLock lock;
     CompletionRing ring;
     ibv_comp_channel* channel = nullptr;
-    Completion current{};  ///< of the extended interface
+    std::vector<Srq*> xrc_srqs;  ///< XRC SRQs whose receives complete here; under the lock
+    Completion current{};        ///< of the extended interface
     std::atomic<unsigned> empty_polls{0};
     /// Events that libibverbs has handed to the program.
     std::atomic<std::uint32_t> completion_events_read{0};
@@ -69,12 +72,15 @@ struct Cq {
     bool take(Completion& completion);
     /// Removes the completions of a QP that was destroyed or reset.
     void forget(const Qp& qp);
+    /// Removes an XRC SRQ that was destroyed, and its completions.
+    void forget(const Srq& srq);
 
     /// Writes a completion event that the engine can no longer write.
     void write_own_event();
 
   private:
     bool translate(const ipc::Cqe& cqe, Completion& completion);
+    Srq* find_xrc_srq(std::uint32_t number) const;
     bool flush(Completion& completion);
 };
 

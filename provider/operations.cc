@@ -12,6 +12,7 @@
 #include "provider/post_send.h"
 #include "provider/qp.h"
 #include "provider/srq.h"
+#include "provider/xrc.h"
 
 namespace uib::provider {
 namespace {
@@ -44,6 +45,7 @@ abi::VerbsContextOps make_operations() {
     ops.async_event = async_event;
     ops.attach_mcast = attach_mcast;
     ops.bind_mw = bind_mw;
+    ops.close_xrcd = close_xrcd;
     ops.cq_event = cq_event;
     ops.create_ah = create_ah;
     ops.create_cq = create_cq;
@@ -72,6 +74,8 @@ abi::VerbsContextOps make_operations() {
     ops.modify_cq = modify_cq;
     ops.modify_qp = modify_qp;
     ops.modify_srq = modify_srq;
+    ops.open_qp = open_qp;
+    ops.open_xrcd = open_xrcd;
     ops.poll_cq = poll_cq;
     ops.post_recv = post_recv;
     ops.post_send = post_send;

@@ -13,30 +13,36 @@ namespace {
 
 using ipc::WorkOpcode;
 
-constexpr std::uint8_t kOnRc = 1, kOnUc = 2, kOnUd = 4, kOnRaw = 8;
+constexpr std::uint8_t kOnRc = 1, kOnUc = 2, kOnUd = 4, kOnXrc = 8, kOnRaw = 16;
+constexpr std::uint8_t kReliable = kOnRc | kOnXrc, kConnected = kReliable | kOnUc;
 
-/// Services by WorkOpcode. Invalidation on the wire is RC's alone (IBA table 38).
-constexpr std::array<std::uint8_t, ipc::kWorkOpcodeCount> kServices = {kOnRc | kOnUc | kOnUd | kOnRaw,
-                                                                       kOnRc | kOnUc | kOnUd,
-                                                                       kOnRc,
-                                                                       kOnRc | kOnUc,
-                                                                       kOnRc | kOnUc,
-                                                                       kOnRc,
-                                                                       kOnRc,
-                                                                       kOnRc,
-                                                                       kOnRc | kOnUc,
-                                                                       kOnRc | kOnUc};
+/// Services by WorkOpcode. Invalidation on the wire is RC's and XRC's alone (IBA table 38).
+constexpr std::array<std::uint8_t, ipc::kWorkOpcodeCount> kServices = {kConnected | kOnUd | kOnRaw,
+                                                                       kConnected | kOnUd,
+                                                                       kReliable,
+                                                                       kConnected,
+                                                                       kConnected,
+                                                                       kReliable,
+                                                                       kReliable,
+                                                                       kReliable,
+                                                                       kConnected,
+                                                                       kConnected,
+                                                                       kReliable};
+
+constexpr std::uint64_t kAtomicWriteBytes = 8;
 
 constexpr bool carries_payload(WorkOpcode opcode) {
-    return opcode <= WorkOpcode::kRdmaWriteWithImmediate;
+    return opcode <= WorkOpcode::kRdmaWriteWithImmediate || opcode == WorkOpcode::kAtomicWrite;
 }
 
 std::byte* payload_of(const Qp& qp, ipc::SendWqe& wqe) {
     return reinterpret_cast<std::byte*>(&wqe) + qp.payload_offset;
 }
 
-int check_length(const Qp& qp, std::uint64_t total) {
+int check_length(const Qp& qp, const ipc::SendWqe& wqe, std::uint64_t total) {
     if (total > kMaxMessageBytes) return EINVAL;
+    if (static_cast<WorkOpcode>(wqe.opcode) == WorkOpcode::kAtomicWrite && total != kAtomicWriteBytes)
+        return EINVAL;
     if (qp.service != IBV_QPT_UD) return 0;
     return total <= qp.context->port(qp.port.load(std::memory_order_relaxed))
                         .mtu_bytes.load(std::memory_order_relaxed)
@@ -122,16 +128,21 @@ bool to_work_opcode(ibv_wr_opcode opcode, WorkOpcode& result) {
         case IBV_WR_LOCAL_INV:
             result = WorkOpcode::kLocalInvalidate;
             return true;
+        case IBV_WR_ATOMIC_WRITE:
+            result = WorkOpcode::kAtomicWrite;
+            return true;
         default:
             return false;
     }
 }
 
 int set_operation(const Qp& qp, ipc::SendWqe& wqe, const ibv_send_wr& wr) {
+    if (qp.service == IBV_QPT_XRC_SEND) wqe.remote_qpn = wr.qp_type.xrc.remote_srqn;
     switch (static_cast<WorkOpcode>(wqe.opcode)) {
         case WorkOpcode::kRdmaWrite:
         case WorkOpcode::kRdmaWriteWithImmediate:
         case WorkOpcode::kRdmaRead:
+        case WorkOpcode::kAtomicWrite:
             wqe.remote_address = wr.wr.rdma.remote_addr;
             wqe.rkey = wr.wr.rdma.rkey;
             wqe.immediate = wr.imm_data;
@@ -179,9 +190,11 @@ int write_request(Qp& qp, const ibv_send_wr& wr, std::uint32_t ahead) {
 }  // namespace
 
 bool service_has(ibv_qp_type service, WorkOpcode opcode) {
-    std::uint8_t mask = kOnUd;
+    std::uint8_t mask = 0;
     if (service == IBV_QPT_RC) mask = kOnRc;
     if (service == IBV_QPT_UC) mask = kOnUc;
+    if (service == IBV_QPT_UD) mask = kOnUd;
+    if (service == IBV_QPT_XRC_SEND) mask = kOnXrc;
     if (service == IBV_QPT_RAW_PACKET) mask = kOnRaw;
     return (kServices[static_cast<std::size_t>(opcode)] & mask) != 0;
 }
@@ -223,7 +236,7 @@ int set_scatter_list(Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_sge> list) {
     if (list.size() > qp.sq.memory().max_sge) return EINVAL;
     std::uint64_t total = 0;
     for (const ibv_sge& entry : list) total += entry.length;
-    if (const int error = check_length(qp, total); error != 0) return error;
+    if (const int error = check_length(qp, wqe, total); error != 0) return error;
     // A fenced request may send what an earlier READ or atomic is still to bring: its bytes are not final
     // yet.
     const bool settled = (wqe.flags & ipc::kWorkFence) == 0;
@@ -244,7 +257,7 @@ int set_inline_data(const Qp& qp, ipc::SendWqe& wqe, std::span<const ibv_data_bu
         total += buffer.length;
     }
     if (total > qp.sq.memory().max_inline || total > qp.payload_room()) return EINVAL;
-    if (const int error = check_length(qp, total); error != 0) return error;
+    if (const int error = check_length(qp, wqe, total); error != 0) return error;
     std::byte* to = payload_of(qp, wqe);
     for (const ibv_data_buf& buffer : buffers) {
         if (buffer.length == 0) continue;

@@ -11,28 +11,44 @@
 #include "provider/events.h"
 #include "provider/qp_attributes.h"
 #include "provider/srq.h"
+#include "provider/xrc.h"
 
 namespace uib::provider {
 namespace {
 
-constexpr std::uint32_t kKnownInitMask =
-    IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+constexpr std::uint32_t kKnownInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+                                         IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
+
+bool known_type(ibv_qp_type type) {
+    return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_UD || type == IBV_QPT_RAW_PACKET ||
+           type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
+bool has_receives(ibv_qp_type type) {
+    return type != IBV_QPT_XRC_SEND && type != IBV_QPT_XRC_RECV;
+}
 
 /// What create_qp and create_qp_ex have in common to refuse. 0 or errno.
 int check(const ibv_context& context, const ibv_qp_init_attr_ex& wish) {
-    if (wish.qp_type != IBV_QPT_RC && wish.qp_type != IBV_QPT_UC && wish.qp_type != IBV_QPT_UD &&
-        wish.qp_type != IBV_QPT_RAW_PACKET)
-        return EOPNOTSUPP;
+    if (!known_type(wish.qp_type)) return EOPNOTSUPP;
     if ((wish.comp_mask & ~kKnownInitMask) != 0) return EOPNOTSUPP;
     if ((wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 &&
         (wish.create_flags & ~static_cast<std::uint32_t>(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)) != 0)
         return EOPNOTSUPP;
-    if ((wish.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wish.pd == nullptr) return EINVAL;
-    if (wish.send_cq == nullptr || wish.recv_cq == nullptr) return EINVAL;
-    const bool one_context = wish.pd->context == &context && wish.send_cq->context == &context &&
-                             wish.recv_cq->context == &context &&
-                             (wish.srq == nullptr || wish.srq->context == &context);
-    return one_context ? 0 : EINVAL;
+    if (wish.qp_type == IBV_QPT_XRC_RECV) {
+        const bool has_domain = (wish.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && wish.xrcd != nullptr;
+        const bool sends = (wish.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+        return has_domain && !sends && wish.xrcd->context == &context ? 0 : EINVAL;
+    }
+    if ((wish.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0) return EINVAL;
+    if ((wish.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wish.pd == nullptr || wish.pd->context != &context)
+        return EINVAL;
+    if (wish.send_cq == nullptr || wish.send_cq->context != &context) return EINVAL;
+    if (!has_receives(wish.qp_type)) return 0;
+    const bool good_receives = wish.recv_cq != nullptr && wish.recv_cq->context == &context &&
+                               (wish.srq == nullptr || wish.srq->context == &context);
+    return good_receives ? 0 : EINVAL;
 }
 
 /// False if the engine names memory that is not there.
@@ -52,29 +68,39 @@ bool find_ring(Context& context, const ipc::QueueLocation& where, RingMemory& ri
 ipc::CreateQpRequest to_request(const Qp& qp, const ibv_qp_init_attr_ex& wish) {
     ipc::CreateQpRequest request{};
     request.user_handle = reinterpret_cast<std::uint64_t>(&qp.verbs.qp);
+    request.service = static_cast<std::uint32_t>(wish.qp_type);
+    request.create_flags = wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? wish.create_flags : 0;
+    if (wish.qp_type == IBV_QPT_XRC_RECV) {
+        request.xrcd = Xrcd::of(wish.xrcd).verbs.handle + 1;
+        return request;
+    }
     request.pd = wish.pd->handle;
     request.send_cq = wish.send_cq->handle;
-    request.recv_cq = wish.recv_cq->handle;
-    request.srq = wish.srq == nullptr ? 0 : wish.srq->handle + 1;
-    request.service = static_cast<std::uint32_t>(wish.qp_type);
     request.signal_all = wish.sq_sig_all != 0;
     request.max_send_wr = wish.cap.max_send_wr;
-    request.max_recv_wr = wish.srq == nullptr ? wish.cap.max_recv_wr : 0;
     request.max_send_sge = wish.cap.max_send_sge;
-    request.max_recv_sge = wish.srq == nullptr ? wish.cap.max_recv_sge : 0;
     request.max_inline = wish.cap.max_inline_data;
-    request.create_flags = wish.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? wish.create_flags : 0;
+    if (!has_receives(wish.qp_type)) return request;
+    request.recv_cq = wish.recv_cq->handle;
+    request.srq = wish.srq == nullptr ? 0 : wish.srq->handle + 1;
+    request.max_recv_wr = wish.srq == nullptr ? wish.cap.max_recv_wr : 0;
+    request.max_recv_sge = wish.srq == nullptr ? wish.cap.max_recv_sge : 0;
     return request;
 }
 
-void fill_handle(Qp& qp, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
+void fill_handle(Qp& qp, ibv_context* verbs, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
     ibv_qp& handle = qp.handle();
-    handle.context = wish.pd->context;
+    handle.context = verbs;
     handle.qp_context = wish.qp_context;
-    handle.pd = wish.pd;
-    handle.send_cq = wish.send_cq;
-    handle.recv_cq = wish.recv_cq;
-    handle.srq = wish.srq;
+    if (wish.qp_type == IBV_QPT_XRC_RECV) {
+        qp.verbs.comp_mask |= abi::kVerbsQpXrcd;
+        qp.verbs.xrcd = &Xrcd::of(wish.xrcd).verbs;
+    } else {
+        handle.pd = wish.pd;
+        handle.send_cq = wish.send_cq;
+        handle.recv_cq = wish.recv_cq;
+        handle.srq = wish.srq;
+    }
     handle.handle = made.handle;
     handle.qp_num = made.qp_number;
     handle.state = IBV_QPS_RESET;
@@ -90,44 +116,61 @@ ibv_qp_cap capacities(const Qp& qp) {
     return {send.entries, receive.entries, send.max_sge, receive.max_sge, send.max_inline};
 }
 
-int create(Qp& qp, ibv_qp_init_attr_ex& wish) {
-    Context& context = Context::of(wish.pd->context);
+/// What the program asked for, before the engine is told.
+int prepare(Qp& qp, Context& context, const ibv_qp_init_attr_ex& wish) {
     qp.context = &context;
     qp.generation = context.generation();
-    qp.send_cq = &Cq::of(wish.send_cq);
-    qp.recv_cq = &Cq::of(wish.recv_cq);
-    qp.srq = wish.srq == nullptr ? nullptr : &Srq::of(wish.srq);
-    qp.pd = wish.pd->handle;
     qp.service = wish.qp_type;
+    if (wish.qp_type == IBV_QPT_XRC_RECV) return 0;
+    qp.send_cq = &Cq::of(wish.send_cq);
+    if (has_receives(wish.qp_type)) {
+        qp.recv_cq = &Cq::of(wish.recv_cq);
+        qp.srq = wish.srq == nullptr ? nullptr : &Srq::of(wish.srq);
+    }
+    qp.pd = wish.pd->handle;
     qp.signal_all = wish.sq_sig_all != 0;
     qp.payload_offset = wish.qp_type == IBV_QPT_UD ? ipc::kDatagramPayloadOffset : ipc::kSendPayloadOffset;
     if ((wish.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
         if (!install_wr_api(qp, wish.send_ops_flags)) return EOPNOTSUPP;
         qp.verbs.comp_mask |= abi::kVerbsQpExtended;
     }
-    ipc::QpReply made{};
-    const int error = context.control().call(ipc::Operation::kCreateQp, to_request(qp, wish), made);
-    if (error != 0) return error;
+    return 0;
+}
+
+/// What the engine made, as the handle shows it.
+int adopt(Qp& qp, ibv_context* verbs, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
+    Context& context = *qp.context;
     RingMemory send, receive;
-    if (!find_ring(context, made.send, send) || !find_ring(context, made.receive, receive) ||
-        made.slot >= ipc::kDoorbellSlots)
+    const bool good_slot =
+        wish.qp_type == IBV_QPT_XRC_RECV ? made.slot == kNoSlot : made.slot < ipc::kDoorbellSlots;
+    if (!good_slot || !find_ring(context, made.send, send) || !find_ring(context, made.receive, receive))
         return EPROTO;
     qp.sq.attach(send, context.staging());
     qp.rq.attach(receive);
     qp.number = made.qp_number;
     qp.slot = made.slot;
-    fill_handle(qp, wish, made);
-    wish.cap = capacities(qp);
+    fill_handle(qp, verbs, wish, made);
     context.add_qp(&qp);
     return 0;
 }
 
+int create(Qp& qp, ibv_context* verbs, ibv_qp_init_attr_ex& wish) {
+    Context& context = Context::of(verbs);
+    if (const int error = prepare(qp, context, wish); error != 0) return error;
+    ipc::QpReply made{};
+    int error = context.control().call(ipc::Operation::kCreateQp, to_request(qp, wish), made);
+    if (error == 0) error = adopt(qp, verbs, wish, made);
+    if (error == 0) wish.cap = capacities(qp);
+    return error;
+}
+
+/// Those of an XRC target stay: they are their SRQ's.
 void forget_completions(Qp& qp) {
-    {
+    if (qp.send_cq != nullptr) {
         const std::lock_guard lock(qp.send_cq->lock);
         qp.send_cq->forget(qp);
     }
-    if (qp.recv_cq == qp.send_cq) return;
+    if (qp.recv_cq == qp.send_cq || qp.recv_cq == nullptr) return;
     const std::lock_guard lock(qp.recv_cq->lock);
     qp.recv_cq->forget(qp);
 }
@@ -161,7 +204,35 @@ bool Qp::inherited() const {
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
     int error = check(*context, *attributes);
     auto qp = std::make_unique<Qp>();
-    if (error == 0) error = create(*qp, *attributes);
+    if (error == 0) error = create(*qp, context, *attributes);
+    if (error != 0) {
+        errno = error;
+        return nullptr;
+    }
+    return &qp.release()->handle();
+}
+
+ibv_qp* open_qp(ibv_context* verbs, ibv_qp_open_attr* attributes) {
+    constexpr std::uint32_t kWanted = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+    const std::uint32_t mask = attributes->comp_mask & ~static_cast<std::uint32_t>(IBV_QP_OPEN_ATTR_CONTEXT);
+    const bool good = mask == kWanted && attributes->qp_type == IBV_QPT_XRC_RECV &&
+                      attributes->xrcd != nullptr && attributes->xrcd->context == verbs;
+    if (!good) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    ibv_qp_init_attr_ex wish{};
+    wish.qp_type = attributes->qp_type;
+    wish.xrcd = attributes->xrcd;
+    if ((attributes->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0) wish.qp_context = attributes->qp_context;
+    auto qp = std::make_unique<Qp>();
+    Context& context = Context::of(verbs);
+    int error = prepare(*qp, context, wish);
+    const ipc::OpenQpRequest request{reinterpret_cast<std::uint64_t>(&qp->verbs.qp),
+                                     Xrcd::of(attributes->xrcd).verbs.handle, attributes->qp_num};
+    ipc::QpReply made{};
+    if (error == 0) error = context.control().call(ipc::Operation::kOpenQp, request, made);
+    if (error == 0) error = adopt(*qp, verbs, wish, made);
     if (error != 0) {
         errno = error;
         return nullptr;

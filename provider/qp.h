@@ -32,8 +32,8 @@ struct Qp {
     abi::VerbsQp verbs;  // first: the program's handle
     Context* context = nullptr;
     std::uint32_t generation = 0;  ///< Context::generation of its maker
-    Cq* send_cq = nullptr;
-    Cq* recv_cq = nullptr;
+    Cq* send_cq = nullptr;         ///< null: an XRC target
+    Cq* recv_cq = nullptr;         ///< null: XRC
     Srq* srq = nullptr;
     std::uint32_t number = 0;
     std::uint32_t slot = 0;
@@ -63,6 +63,8 @@ struct Qp {
 
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes);
+/// A target QP of an XRC domain, made by this or another process.
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes);
 int modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask);
 int query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* init);
 int destroy_qp(ibv_qp* qp);

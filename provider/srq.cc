@@ -2,14 +2,23 @@
 
 #include <cerrno>
 #include <memory>
+#include <mutex>
 
 #include "provider/context.h"
+#include "provider/cq.h"
 #include "provider/events.h"
+#include "provider/xrc.h"
 
 namespace uib::provider {
 namespace {
 
-int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish) {
+/// XRC, if `xrcd` is there; its receives then complete on `cq`.
+struct XrcWish {
+    ibv_xrcd* xrcd = nullptr;
+    ibv_cq* cq = nullptr;
+};
+
+int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish, const XrcWish& xrc) {
     Context& context = Context::of(pd->context);
     srq.context = &context;
     srq.generation = context.generation();
@@ -19,6 +28,11 @@ int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish) {
     request.pd = pd->handle;
     request.max_wr = wish.max_wr;
     request.max_sge = wish.max_sge;
+    if (xrc.xrcd != nullptr) {
+        request.kind = static_cast<std::uint32_t>(ipc::SrqKind::kXrc);
+        request.xrcd = Xrcd::of(xrc.xrcd).verbs.handle + 1;
+        request.cq = xrc.cq->handle + 1;
+    }
     // libibverbs has no limit at creation (the field is ignored): it is armed by ibv_modify_srq.
     ipc::SrqReply made{};
     if (const int error = context.control().call(ipc::Operation::kCreateSrq, request, made); error != 0)
@@ -35,6 +49,39 @@ int create(Srq& srq, ibv_pd* pd, const ibv_srq_attr& wish) {
     srq.verbs.srq.handle = made.handle;
     srq.verbs.type = IBV_SRQT_BASIC;
     srq.verbs.number = made.srq_number;
+    if (xrc.xrcd == nullptr) return 0;
+    srq.verbs.type = IBV_SRQT_XRC;
+    srq.verbs.xrcd = &Xrcd::of(xrc.xrcd).verbs;
+    srq.verbs.cq = xrc.cq;
+    srq.cq = &Cq::of(xrc.cq);
+    const std::lock_guard lock(srq.cq->lock);
+    srq.cq->xrc_srqs.push_back(&srq);
+    return 0;
+}
+
+ibv_srq* make(ibv_pd* pd, ibv_srq_attr& attributes, const XrcWish& xrc) {
+    auto srq = std::make_unique<Srq>();
+    if (const int error = create(*srq, pd, attributes, xrc); error != 0) {
+        errno = error;
+        return nullptr;
+    }
+    attributes.max_wr = srq->queue.memory().entries;
+    attributes.max_sge = srq->queue.memory().max_sge;
+    return &srq.release()->verbs.srq;
+}
+
+/// 0 or errno; `xrc` is filled for an XRC SRQ.
+int check(const ibv_context* context, const ibv_srq_init_attr_ex& wish, XrcWish& xrc) {
+    constexpr std::uint32_t kBasic = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+    constexpr std::uint32_t kXrc = kBasic | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+    const ibv_srq_type type = (wish.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 ? IBV_SRQT_BASIC : wish.srq_type;
+    if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) return EOPNOTSUPP;
+    if ((wish.comp_mask & ~kXrc) != 0) return EOPNOTSUPP;
+    if ((wish.comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || wish.pd->context != context) return EINVAL;
+    if (type == IBV_SRQT_BASIC) return (wish.comp_mask & ~kBasic) == 0 ? 0 : EINVAL;
+    if (wish.comp_mask != kXrc || wish.xrcd == nullptr || wish.cq == nullptr) return EINVAL;
+    if (wish.xrcd->context != context || wish.cq->context != context) return EINVAL;
+    xrc = {wish.xrcd, wish.cq};
     return 0;
 }
 
@@ -45,32 +92,17 @@ bool Srq::inherited() const {
 }
 
 ibv_srq* create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
-    auto srq = std::make_unique<Srq>();
-    if (const int error = create(*srq, pd, attributes->attr); error != 0) {
-        errno = error;
-        return nullptr;
-    }
-    attributes->attr.max_wr = srq->queue.memory().entries;
-    attributes->attr.max_sge = srq->queue.memory().max_sge;
-    return &srq.release()->verbs.srq;
+    return make(pd, attributes->attr, {});
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* attributes) {
-    constexpr std::uint32_t kKnown = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-    const bool basic =
-        (attributes->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || attributes->srq_type == IBV_SRQT_BASIC;
-    if (!basic || (attributes->comp_mask & ~kKnown) != 0) {
-        errno = EOPNOTSUPP;
+    XrcWish xrc;
+    if (const int error = check(context, *attributes, xrc); error != 0) {
+        errno = error;
         return nullptr;
     }
-    if ((attributes->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attributes->pd->context != context) {
-        errno = EINVAL;
-        return nullptr;
-    }
-    ibv_srq_init_attr plain{attributes->srq_context, attributes->attr};
-    ibv_srq* srq = create_srq(attributes->pd, &plain);
+    ibv_srq* srq = make(attributes->pd, attributes->attr, xrc);
     if (srq == nullptr) return nullptr;
-    attributes->attr = plain.attr;
     srq->context = context;
     srq->srq_context = attributes->srq_context;
     srq->pd = attributes->pd;
@@ -107,6 +139,10 @@ int destroy_srq(ibv_srq* handle) {
     if (context.forgive_death(error) != 0) return error;
     const std::unique_ptr<Srq> owner(&srq);
     if (srq.inherited()) return 0;
+    if (srq.cq != nullptr) {
+        const std::lock_guard lock(srq.cq->lock);
+        srq.cq->forget(srq);
+    }
     const int unread =
         purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
                      reinterpret_cast<std::uint64_t>(handle), is_srq_event);

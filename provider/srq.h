@@ -13,6 +13,7 @@
 namespace uib::provider {
 
 class Context;
+struct Cq;
 
 struct Srq {
     abi::VerbsSrq verbs;  // first: the program's handle
@@ -21,6 +22,7 @@ struct Srq {
     SpinLock lock;
     SharedReceiveQueue queue;
     std::uint32_t pd = 0;
+    Cq* cq = nullptr;  ///< of an XRC SRQ
     std::atomic<std::uint32_t> async_events_read{0};
 
     /// Made by an ancestor of this process: its ring is not this one's.

@@ -12,7 +12,7 @@ namespace {
 using ipc::WorkOpcode;
 
 /// IBV_QP_EX_WITH_* by the operation it stands for.
-constexpr std::array<std::pair<std::uint64_t, WorkOpcode>, 10> kOperations{{
+constexpr std::array<std::pair<std::uint64_t, WorkOpcode>, 11> kOperations{{
     {IBV_QP_EX_WITH_RDMA_WRITE, WorkOpcode::kRdmaWrite},
     {IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, WorkOpcode::kRdmaWriteWithImmediate},
     {IBV_QP_EX_WITH_SEND, WorkOpcode::kSend},
@@ -23,6 +23,7 @@ constexpr std::array<std::pair<std::uint64_t, WorkOpcode>, 10> kOperations{{
     {IBV_QP_EX_WITH_LOCAL_INV, WorkOpcode::kLocalInvalidate},
     {IBV_QP_EX_WITH_BIND_MW, WorkOpcode::kBindWindow},
     {IBV_QP_EX_WITH_SEND_WITH_INV, WorkOpcode::kSendWithInvalidate},
+    {IBV_QP_EX_WITH_ATOMIC_WRITE, WorkOpcode::kAtomicWrite},
 }};
 
 void note(Qp& qp, int error) {
@@ -38,6 +39,12 @@ void close_request(Qp& qp) {
     batch.current = nullptr;
 }
 
+/// Must the program still say to whom the request goes?
+bool needs_address(const Qp& qp, WorkOpcode opcode) {
+    const bool local = opcode == WorkOpcode::kBindWindow || opcode == WorkOpcode::kLocalInvalidate;
+    return qp.service == IBV_QPT_UD || (qp.service == IBV_QPT_XRC_SEND && !local);
+}
+
 /// Null after an error.
 ipc::SendWqe* begin(ibv_qp_ex* handle, WorkOpcode opcode) {
     Qp& qp = Qp::of(handle);
@@ -47,7 +54,7 @@ ipc::SendWqe* begin(ibv_qp_ex* handle, WorkOpcode opcode) {
         note(qp, begin_request(qp, batch.count, opcode, handle->wr_id, handle->wr_flags & ~IBV_SEND_INLINE,
                                batch.current));
     if (batch.error != 0) batch.current = nullptr;
-    batch.needs_address = batch.current != nullptr && qp.service == IBV_QPT_UD;
+    batch.needs_address = batch.current != nullptr && needs_address(qp, opcode);
     return batch.current;
 }
 
@@ -108,6 +115,13 @@ void set_ud_addr(ibv_qp_ex* handle, ibv_ah* ah, std::uint32_t qpn, std::uint32_t
     qp.batch.needs_address = false;
 }
 
+void set_xrc_srqn(ibv_qp_ex* handle, std::uint32_t number) {
+    Qp& qp = Qp::of(handle);
+    if (qp.batch.current == nullptr) return note(qp, EINVAL);
+    qp.batch.current->remote_qpn = number;
+    qp.batch.needs_address = false;
+}
+
 void set_sge_list(ibv_qp_ex* handle, std::size_t count, const ibv_sge* list) {
     Qp& qp = Qp::of(handle);
     if (qp.batch.current == nullptr) return note(qp, EINVAL);
@@ -128,6 +142,12 @@ void set_inline_list(ibv_qp_ex* handle, std::size_t count, const ibv_data_buf* b
 void set_inline(ibv_qp_ex* handle, void* address, std::size_t length) {
     const ibv_data_buf buffer{address, length};
     set_inline_list(handle, 1, &buffer);
+}
+
+void atomic_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, const void* value) {
+    constexpr std::size_t kBytes = 8;
+    begin_remote(qp, WorkOpcode::kAtomicWrite, rkey, address);
+    set_inline(qp, const_cast<void*>(value), kBytes);
 }
 
 void start(ibv_qp_ex* handle) {
@@ -165,6 +185,7 @@ bool install_wr_api(Qp& qp, std::uint64_t send_ops) {
     ibv_qp_ex& ex = qp.verbs.qp_ex;
     if (send_ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) ex.wr_atomic_cmp_swp = atomic_cmp_swp;
     if (send_ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) ex.wr_atomic_fetch_add = atomic_fetch_add;
+    if (send_ops & IBV_QP_EX_WITH_ATOMIC_WRITE) ex.wr_atomic_write = atomic_write;
     if (send_ops & IBV_QP_EX_WITH_BIND_MW) ex.wr_bind_mw = bind_window;
     if (send_ops & IBV_QP_EX_WITH_LOCAL_INV) ex.wr_local_inv = local_inv;
     if (send_ops & IBV_QP_EX_WITH_RDMA_READ) ex.wr_rdma_read = rdma_read;
@@ -174,6 +195,7 @@ bool install_wr_api(Qp& qp, std::uint64_t send_ops) {
     if (send_ops & IBV_QP_EX_WITH_SEND_WITH_IMM) ex.wr_send_imm = send_imm;
     if (send_ops & IBV_QP_EX_WITH_SEND_WITH_INV) ex.wr_send_inv = send_inv;
     if (qp.service == IBV_QPT_UD) ex.wr_set_ud_addr = set_ud_addr;
+    if (qp.service == IBV_QPT_XRC_SEND) ex.wr_set_xrc_srqn = set_xrc_srqn;
     ex.wr_set_sge = set_sge;
     ex.wr_set_sge_list = set_sge_list;
     ex.wr_set_inline_data = set_inline;

@@ -19,14 +19,14 @@ import uibtest
 from uibtest import Engine, Failure, expect, say, unique_port
 
 TOOLS = {
-    "ib_send_bw": ("RC", "UC", "UD"),
-    "ib_send_lat": ("RC", "UC", "UD"),
-    "ib_write_bw": ("RC", "UC"),
-    "ib_write_lat": ("RC", "UC"),
-    "ib_read_bw": ("RC",),
-    "ib_read_lat": ("RC",),
-    "ib_atomic_bw": ("RC",),
-    "ib_atomic_lat": ("RC",),
+    "ib_send_bw": ("RC", "UC", "UD", "XRC"),
+    "ib_send_lat": ("RC", "UC", "UD", "XRC"),
+    "ib_write_bw": ("RC", "UC", "XRC"),
+    "ib_write_lat": ("RC", "UC", "XRC"),
+    "ib_read_bw": ("RC", "XRC"),
+    "ib_read_lat": ("RC", "XRC"),
+    "ib_atomic_bw": ("RC", "XRC"),
+    "ib_atomic_lat": ("RC", "XRC"),
 }
 # Name, arguments, what the tool's help must show for it.
 OPTIONS = (

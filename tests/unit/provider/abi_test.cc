@@ -42,7 +42,7 @@ TEST(Abi, every_advertised_operation_is_there) {
     EXPECT_NE(ops.post_send, nullptr);
     EXPECT_NE(ops.poll_cq, nullptr);
     EXPECT_NE(ops.free_context, nullptr);
-    EXPECT_EQ(ops.open_xrcd, nullptr);
+    EXPECT_EQ(ops.create_wq, nullptr);
 }
 
 }  // namespace

@@ -198,6 +198,7 @@ bool FakeEngine::answer_creation(const ipc::RequestHeader& header, ipc::Operatio
             reply(header, made);
             return true;
         case ipc::Operation::kAllocPd:
+        case ipc::Operation::kOpenXrcd:
             reply(header, made);
             return true;
         case ipc::Operation::kRegMr:
@@ -219,6 +220,9 @@ bool FakeEngine::answer_creation(const ipc::RequestHeader& header, ipc::Operatio
             return true;
         case ipc::Operation::kCreateQp:
             reply(header, qp = make_qp(body_of<ipc::CreateQpRequest>(body)));
+            return true;
+        case ipc::Operation::kOpenQp:
+            reply(header, make_target(body_of<ipc::OpenQpRequest>(body).qp_number));
             return true;
         case ipc::Operation::kCreateSrq:
             reply(header, srq = make_srq(body_of<ipc::CreateSrqRequest>(body)));
@@ -251,7 +255,16 @@ ipc::CqReply FakeEngine::make_cq(std::uint32_t entries) {
     return {next_handle_++, entries, control, allocate(entries * sizeof(ipc::Cqe))};
 }
 
+ipc::QpReply FakeEngine::make_target(std::uint32_t number) {
+    ipc::QpReply made{};
+    made.handle = next_handle_++;
+    made.qp_number = number;
+    made.slot = ~std::uint32_t{0};
+    return made;
+}
+
 ipc::QpReply FakeEngine::make_qp(const ipc::CreateQpRequest& request) {
+    if (request.service == static_cast<std::uint32_t>(ipc::Service::kXrcReceive)) return make_target(0x200);
     const bool ud = request.service == static_cast<std::uint32_t>(ipc::Service::kUd);
     const std::uint32_t offset = ud ? ipc::kDatagramPayloadOffset : ipc::kSendPayloadOffset;
     const std::uint32_t stride = ipc::send_slot_stride(offset, request.max_send_sge, ipc::kAutoInlineBytes);
@@ -259,7 +272,7 @@ ipc::QpReply FakeEngine::make_qp(const ipc::CreateQpRequest& request) {
     ++next_slot_;
     made.send = make_queue(std::bit_ceil(request.max_send_wr), request.max_send_sge, stride);
     made.send.max_inline = ipc::kAutoInlineBytes;
-    if (request.srq == 0)
+    if (request.srq == 0 && request.max_recv_wr != 0)
         made.receive = make_queue(std::bit_ceil(request.max_recv_wr), request.max_recv_sge,
                                   ipc::receive_slot_stride(request.max_recv_sge));
     return made;

@@ -84,6 +84,7 @@ class FakeEngine {
     ipc::QueueLocation make_queue(std::uint32_t entries, std::uint32_t max_sge, std::uint32_t stride);
     ipc::CqReply make_cq(std::uint32_t entries);
     ipc::QpReply make_qp(const ipc::CreateQpRequest& request);
+    ipc::QpReply make_target(std::uint32_t number);
     ipc::SrqReply make_srq(const ipc::CreateSrqRequest& request);
 
     void start();

@@ -127,7 +127,7 @@ TEST_F(WrApi, operations_that_the_service_lacks_are_refused_at_creation) {
     EXPECT_EQ(opened.make_qp(pd, cq, IBV_QPT_UC, 4, nullptr, IBV_QP_EX_WITH_RDMA_READ), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);
     EXPECT_EQ(opened.make_qp(pd, cq, IBV_QPT_RC, 4, nullptr, IBV_QP_EX_WITH_TSO), nullptr);
-    EXPECT_EQ(opened.make_qp(pd, cq, IBV_QPT_XRC_SEND), nullptr);
+    EXPECT_EQ(opened.make_qp(pd, cq, IBV_QPT_DRIVER), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);
 }
 

@@ -4,42 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <random>
 
-#include "tests/unit/verbs/adapter_fixture.h"
+#include "tests/unit/verbs/pair_fixture.h"
 
 namespace uib::verbs {
 namespace {
-
-class PairTest : public AdapterTest {
-  protected:
-    void SetUp() override {
-        cq_ = make_cq(64);
-        a_ = make_qp(cq_);
-        b_ = make_qp(cq_);
-        connect(a_, b_);
-        connect(b_, a_);
-        region_ = register_memory(memory_.data(), memory_.size(),
-                                  ipc::kAccessLocalWrite | ipc::kAccessRemoteWrite | ipc::kAccessRemoteRead |
-                                      ipc::kAccessRemoteAtomic);
-        for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = static_cast<std::uint8_t>(i * 7);
-    }
-    ipc::SendWqe wqe(ipc::WorkOpcode opcode, std::uint64_t wr_id, std::size_t remote = 0) {
-        ipc::SendWqe w{};
-        w.opcode = static_cast<std::uint8_t>(opcode);
-        w.wr_id = wr_id;
-        w.rkey = region_.rkey;
-        w.remote_address = reinterpret_cast<std::uint64_t>(memory_.data() + remote);
-        return w;
-    }
-
-    TestCq cq_;
-    TestQp a_, b_;
-    ipc::RegMrReply region_;
-    std::array<std::uint8_t, 65536> memory_{};
-};
 
 TEST_F(PairTest, SendArrivesWithItsBytesAndBothSidesComplete) {
     post_receive(b_, 11, memory_.data() + 40000, 5000, region_.lkey);
@@ -234,86 +204,6 @@ TEST_F(PairTest, ResizeDoesNotOvertakeWorkPostedBefore) {
         post_send(a_, wqe(ipc::WorkOpcode::kRdmaWrite, 200 + i), memory_.data(), 8, region_.lkey);
     ipc::CqReply reply{};
     EXPECT_EQ(context_->resize_cq({cq_.reply.handle, 2}, reply), EINVAL) << "three completions do not fit";
-}
-
-class MulticastTest : public PairTest {
-  protected:
-    static constexpr std::uint32_t kQkey = 0x1234;
-    static constexpr std::uint16_t kMlid = 0xC001;
-
-    TestQp make_datagram_qp() {
-        TestQp qp = make_qp(cq_, ipc::Service::kUd);
-        ipc::QpAttributes a{};
-        a.port = 1;
-        a.qkey = kQkey;
-        EXPECT_EQ(modify(qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, a), 0);
-        EXPECT_EQ(modify(qp, IBV_QPS_RTR, 0, a), 0);
-        EXPECT_EQ(modify(qp, IBV_QPS_RTS, IBV_QP_SQ_PSN, a), 0);
-        return qp;
-    }
-    ipc::MulticastRequest group(const TestQp& qp) {
-        ipc::MulticastRequest request{};
-        request.qp = qp.reply.handle;
-        request.lid = kMlid;
-        request.gid[0] = 0xFF;
-        request.gid[15] = 7;
-        return request;
-    }
-    void send_to_group(TestQp& qp, std::uint32_t length) {
-        ipc::AddressVector vector{};
-        vector.dlid = kMlid;
-        vector.is_global = 1;
-        vector.port = 1;
-        vector.dgid[0] = 0xFF;
-        vector.dgid[15] = 7;
-        ipc::SendWqe w = wqe(ipc::WorkOpcode::kSend, 1);
-        w.flags = ipc::kWorkSignaled;
-        w.sge_count = 1;
-        w.remote_qpn = net::kMulticastQp;
-        w.remote_qkey = kQkey;
-        const ipc::ScatterGatherEntry entry{reinterpret_cast<std::uint64_t>(memory_.data()), length,
-                                            region_.lkey};
-        std::memcpy(qp.send_slots, &w, sizeof w);
-        std::memcpy(qp.send_slots + ipc::kDatagramAddressOffset, &vector, sizeof vector);
-        std::memcpy(qp.send_slots + ipc::kDatagramPayloadOffset, &entry, sizeof entry);
-        publish_send(qp, 1);
-    }
-};
-
-TEST_F(MulticastTest, AllAttachedReceiveAlsoTheSenderAndNobodyElse) {
-    TestQp sender = make_datagram_qp(), member = make_datagram_qp(), stranger = make_datagram_qp();
-    ASSERT_EQ(context_->attach_multicast(group(sender)), 0);
-    ASSERT_EQ(context_->attach_multicast(group(member)), 0);
-    post_receive(sender, 1001, memory_.data() + 10000, 1000, region_.lkey);
-    post_receive(member, 1002, memory_.data() + 20000, 1000, region_.lkey);
-    post_receive(stranger, 1003, memory_.data() + 30000, 1000, region_.lkey);
-    send_to_group(sender, 500);
-    std::vector<std::uint64_t> receivers;
-    for (int i = 0; i < 3; ++i) {
-        const Entry entry = wait(cq_);
-        EXPECT_EQ(entry.status, 0);
-        if ((entry.flags & ipc::kCqeReceive) == 0) continue;
-        EXPECT_EQ(entry.byte_len, 540U) << "the GRH's 40 bytes count";
-        receivers.push_back(entry.wr_id);
-    }
-    std::sort(receivers.begin(), receivers.end());
-    EXPECT_EQ(receivers, (std::vector<std::uint64_t>{1001, 1002}));
-    EXPECT_EQ(std::memcmp(memory_.data(), memory_.data() + 10040, 500), 0);
-    EXPECT_EQ(std::memcmp(memory_.data(), memory_.data() + 20040, 500), 0);
-    turn();
-    EXPECT_FALSE(poll(cq_)) << "a QP that is not attached received";
-    ipc::EventsReply events{};
-    EXPECT_EQ(context_->destroy_qp(member.reply.handle, events), EBUSY) << "still attached";
-    EXPECT_EQ(context_->detach_multicast(group(member)), 0);
-    EXPECT_EQ(context_->detach_multicast(group(member)), EINVAL);
-    EXPECT_EQ(context_->destroy_qp(member.reply.handle, events), 0);
-}
-
-TEST_F(MulticastTest, GroupWithoutMembersDropsAndCounts) {
-    TestQp sender = make_datagram_qp();
-    send_to_group(sender, 10);
-    EXPECT_EQ(wait(cq_).status, 0) << "a datagram's sender does not learn who listens";
-    EXPECT_EQ(adapter_.devices()[0]->counters().multicast_drops, 1U);
 }
 
 class ChannelTest : public PairTest {

@@ -47,12 +47,15 @@ class Endpoint:
         attributes.ah_attr = AHAttr(dlid=context.query_port(1).lid, port_num=1)
         self.qp.to_rts(attributes)
 
-    def write(self, rkey, address, length, source=None):
+    def post_write(self, rkey, address, length, source=None):
         """From the start of `source` (its own region) to `address`."""
         source = source or self.region
         request = SendWR(wr_id=1, opcode=e.IBV_WR_RDMA_WRITE, num_sge=1, sg=[SGE(source.buf, length, source.lkey)])
         request.set_wr_rdma(rkey, address)
         self.qp.post_send(request)
+
+    def write(self, rkey, address, length, source=None):
+        self.post_write(rkey, address, length, source)
         end = time.monotonic() + 10
         while True:
             number, completions = self.cq.poll(1)
@@ -113,9 +116,9 @@ def expect_status(pid, what, wanted=0):
 
 def own_objects(parent):
     """Everything made anew, a region on the parent's PD, the parent's region from outside."""
-    expect(refused(lambda: parent.cq.poll(1)), "the parent's CQ can be polled")
-    expect(refused(lambda: parent.write(parent.region.rkey, parent.region.buf, 8)), "the parent's QP takes requests")
     dm = DM(parent.context, AllocDmAttr(length=4096))
+    expect(refused(lambda: parent.cq.poll(1)), "the parent's CQ can be polled")
+    expect(refused(lambda: parent.post_write(parent.region.rkey, parent.region.buf, 8)), "the parent's QP takes requests")
     own = Endpoint(parent.context, PD(parent.context))
     own.expect_data_flows(3)
     joint = Endpoint(parent.context, parent.pd)

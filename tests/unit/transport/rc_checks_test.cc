@@ -33,7 +33,7 @@ TEST_F(RcResponderScript, read_responses_tell_their_padding) {
     b.deliver(add(3, 1024, 1));
     reply();
     ASSERT_EQ(last.size(), 4U);
-    EXPECT_EQ(last[0].packet.bth.pad, 0);
+    EXPECT_EQ(last.at(0).packet.bth.pad, 0);
     EXPECT_EQ(last[1].packet.bth.pad, 3);
     EXPECT_EQ(last[2].packet.bth.pad, 2);
     EXPECT_EQ(last[3].packet.bth.pad, 0);
@@ -146,7 +146,7 @@ TEST_F(RcResponderScript, rnr_nak_is_withdrawn_when_the_packet_comes_again_befor
     b.post_receive(1, 0, 100);
     in(Operation::kSendOnly, 0, 10);
     EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 0}}));
-    EXPECT_EQ(aeth_kind(last[0].packet.aeth.syndrome), AethKind::kAck);
+    EXPECT_EQ(aeth_kind(last.at(0).packet.aeth.syndrome), AethKind::kAck);
     EXPECT_EQ(b.count().rnr_naks_sent, 0U);
     EXPECT_EQ(b.receives.size(), 1U);
 }
@@ -176,8 +176,8 @@ TEST_F(RcResponderScript, send_whose_invalidation_fails_is_acknowledged) {
     send.invalidate_key = b.region->key() ^ 1;
     b.deliver(send);
     EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 0}}));
-    EXPECT_EQ(aeth_kind(last[0].packet.aeth.syndrome), AethKind::kAck);
-    EXPECT_EQ(last[0].packet.aeth.msn, 1U);
+    EXPECT_EQ(aeth_kind(last.at(0).packet.aeth.syndrome), AethKind::kAck);
+    EXPECT_EQ(last.at(0).packet.aeth.msn, 1U);
     ASSERT_EQ(b.receives.size(), 2U);
     EXPECT_EQ(b.receives[0].status, Status::kLocalAccess);
     EXPECT_EQ(b.receives[1].status, Status::kFlushed);
@@ -218,7 +218,7 @@ struct UnsolicitedAcknowledge : RcResponderScript {
         in(Operation::kSendFirst, 0, 256, true);
         in(Operation::kSendLast, 1, 10, true);
         EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 1}}));
-        EXPECT_EQ(last[0].packet.aeth.syndrome, encode_credits(0));
+        EXPECT_EQ(last.at(0).packet.aeth.syndrome, encode_credits(0));
         EXPECT_FALSE(b.qp->wants_run());
     }
 };
@@ -229,8 +229,8 @@ TEST_F(UnsolicitedAcknowledge, brings_credits_once_after_none_were_given) {
     b.post_receive(3, 0, 1000);
     EXPECT_TRUE(b.qp->wants_run());
     EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 1}}));
-    EXPECT_EQ(last[0].packet.aeth.syndrome, encode_credits(2));
-    EXPECT_EQ(last[0].packet.aeth.msn, 1U);
+    EXPECT_EQ(last.at(0).packet.aeth.syndrome, encode_credits(2));
+    EXPECT_EQ(last.at(0).packet.aeth.msn, 1U);
     EXPECT_EQ(b.count().unsolicited_acknowledges, 1U);
     b.post_receive(4, 0, 1000);
     EXPECT_FALSE(b.qp->wants_run());
@@ -260,6 +260,25 @@ TEST_F(UnsolicitedAcknowledge, not_for_a_peer_that_sends_single_packets) {
     reply();
     b.post_receive(2, 0, 1000);
     EXPECT_EQ(reply(), Reply{});
+}
+
+TEST_F(RcResponderScript, read_response_stands_for_the_acknowledge_of_what_is_before_it) {
+    b.deliver(write(Operation::kWriteOnly, 0, 10, 10, true));
+    b.deliver(read(1, 0, 10));
+    EXPECT_EQ(reply(), (Reply{{Operation::kReadResponseOnly, 1}}));
+    b.deliver(write(Operation::kWriteOnly, 2, 10, 10, true));
+    b.deliver(add(3, 1024, 1));
+    EXPECT_EQ(reply(), (Reply{{Operation::kAtomicAcknowledge, 3}}));
+}
+
+TEST_F(RcResponderScript, place_of_an_answered_read_is_free_and_order_is_kept) {
+    b.deliver(read(0, 0, 10));
+    EXPECT_EQ(reply_in_part(1), (Reply{{Operation::kReadResponseOnly, 0}}));
+    for (std::uint32_t i = 1; i < 5; ++i) b.deliver(read(i, 0, 10));
+    EXPECT_EQ(reply(), (Reply{{Operation::kReadResponseOnly, 1},
+                              {Operation::kReadResponseOnly, 2},
+                              {Operation::kReadResponseOnly, 3},
+                              {Operation::kReadResponseOnly, 4}}));
 }
 
 }  // namespace

@@ -219,5 +219,14 @@ TEST_F(RcResponderScript, duplicates_are_served_while_it_waits_after_a_nak) {
     EXPECT_EQ(b.qp->receive_psn(), kPsn + 2);
 }
 
+TEST_F(RcResponderScript, new_request_takes_the_place_of_a_duplicate_that_waits) {
+    for (std::uint32_t i = 0; i < 4; ++i) b.deliver(read(i, 0, 10));
+    reply();
+    b.deliver(read(0, 0, 10));
+    b.deliver(read(4, 0, 10));
+    EXPECT_EQ(reply(), (Reply{{Operation::kReadResponseOnly, 4}}));
+    EXPECT_EQ(b.qp->state(), QpState::kRts);
+}
+
 }  // namespace
 }  // namespace uib::transport::testing

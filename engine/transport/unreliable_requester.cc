@@ -30,7 +30,8 @@ void UnreliableRequester::complete_sent() {
 
 void UnreliableRequester::skip_flushed() {
     if (machine_.consumed() == cursor_ && !started_ && !loaded_) return;
-    cursor_ = machine_.consumed();
+    // What was flushed may lie beyond the producer last seen.
+    cursor_ = producer_ = machine_.consumed();
     offset_ = 0;
     started_ = loaded_ = false;
 }

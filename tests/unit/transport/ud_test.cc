@@ -100,6 +100,21 @@ TEST_F(Ud, longer_than_the_mtu_is_a_length_error) {
     EXPECT_EQ(a.qp->state(), QpState::kSqe);
 }
 
+TEST_F(Ud, after_the_send_queue_error_state_only_new_requests_are_sent) {
+    a.post(datagram(257));
+    a.run();
+    a.post(datagram(1));
+    a.run();
+    ASSERT_EQ(a.sends.size(), 2U);
+    EXPECT_EQ(a.sends[1].status, Status::kFlushed);
+    a.qp->apply(QpState::kRts, a.parameters, false);
+    EXPECT_FALSE(a.qp->wants_run());
+    a.post(datagram(2));
+    a.run();
+    ASSERT_EQ(a.out.size(), 1U);
+    EXPECT_EQ(a.out[0].payload.size(), 2U);
+}
+
 TEST_F(Ud, controlled_qkey_stands_for_that_of_the_queue_pair) {
     Work work = datagram(1);
     work.remote_qkey = 0x80000000;

@@ -40,14 +40,14 @@ class Flow {
     /// Datagrams: true if one of this flow's messages for `at` is what lies in the buffer.
     bool claims_datagram(Qp& at, const transport::Completion& completion);
     void finish(Images& images);
+    /// The send queue error state was left: what is posted from now on works again.
+    void recover();
 
     /// The flow in the other direction of a connection.
     Flow* reverse = nullptr;
     Qp& from() { return from_; }
     Qp* to() { return to_; }
     [[nodiscard]] const FlowPlan& plan() const { return plan_; }
-    [[nodiscard]] bool broken() const { return broken_; }
-    [[nodiscard]] bool posted_illegal() const { return illegal_ != ~std::size_t{0}; }
     [[nodiscard]] const Message& message(std::size_t index) const { return messages_[index]; }
     [[nodiscard]] std::size_t size() const { return messages_.size(); }
     /// Atomics: it was certainly, perhaps or never executed.
@@ -91,7 +91,7 @@ class Flow {
 
     // flow_windows.cc
     bool plan_window_work(Message& message, transport::SendRequest& request);
-    void plan_bind(Message& message, transport::SendRequest& request);
+    void plan_bind(transport::SendRequest& request);
     bool use_window(Message& message, transport::SendRequest& request);
     bool plan_invalidating_send(Message& message, transport::SendRequest& request);
     void window_work_done(std::size_t index);

@@ -4,7 +4,6 @@
 namespace uib::simulation {
 
 using ipc::WorkOpcode;
-using transport::Service;
 using transport::Status;
 
 namespace {
@@ -91,6 +90,13 @@ void Flow::spoil(Message& message, SendList::Entry& entry) {
             break;
     }
     illegal_ = messages_.size();
+}
+
+void Flow::recover() {
+    constexpr std::uint32_t kNextIllegal = 5;
+    broken_ = false;
+    illegal_ = ~std::size_t{0};
+    plan_.illegal_at = static_cast<std::uint32_t>(messages_.size()) + kNextIllegal;
 }
 
 bool Flow::expected(Illegal what, Status status) {

@@ -8,7 +8,6 @@ namespace uib::simulation {
 
 using ipc::WorkOpcode;
 using transport::SendRequest;
-using transport::Service;
 
 namespace {
 

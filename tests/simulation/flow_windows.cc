@@ -26,7 +26,7 @@ bool Flow::plan_window_work(Message& message, transport::SendRequest& request) {
     WindowUse& window = windows_.front();
     if (window.state == WindowState::kFree) {
         message.opcode = WorkOpcode::kBindWindow;
-        plan_bind(message, request);
+        plan_bind(request);
         return true;
     }
     if (window.state == WindowState::kBound && reverse->next_done_ >= window.last_use && random.chance(0.3)) {
@@ -39,7 +39,7 @@ bool Flow::plan_window_work(Message& message, transport::SendRequest& request) {
     return false;
 }
 
-void Flow::plan_bind(Message& /*message*/, transport::SendRequest& request) {
+void Flow::plan_bind(transport::SendRequest& request) {
     constexpr std::uint32_t kVariant = 0xFF;
     WindowUse& window = windows_.front();
     window.length = 2 * plan_.mtu + 64;

@@ -236,9 +236,21 @@ void Scenario::schedule_clients() {
         const std::uint64_t waves = random.draw(1, 6);
         for (std::uint64_t i = 0; i < waves; ++i) {
             const std::uint64_t count = random.draw(1, random.chance(0.2) ? 12 : 4);
-            world_.at(world_.now() + random.draw(0, kClientsUntil), [&flow, count] { flow.post(count); });
+            world_.at(world_.now() + random.draw(0, kClientsUntil), [this, &flow, count] {
+                if (world_.random.chance(0.5)) recover(flow);
+                flow.post(count);
+            });
         }
     }
+}
+
+// Unreliable services: once all is flushed, the send queue error state can be left (10.3.1.7).
+void Scenario::recover(Flow& flow) {
+    Qp& qp = flow.from();
+    if (qp.machine->state() != QpState::kSqe || qp.machine->send_consumed() != qp.sends.producer()) return;
+    qp.machine->apply(QpState::kRts, qp.parameters, false);
+    flow.recover();
+    ++recoveries_;
 }
 
 // The send queue is drained and set going again.

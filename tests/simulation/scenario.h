@@ -49,6 +49,7 @@ class Scenario final : public Watcher {
     Flow& add_flow(Qp& from, Qp* to, FlowPlan plan);
     void schedule_clients();
     void schedule_drain(Qp& qp);
+    void recover(Flow& flow);
     ReceiveList* receives_for(Adapter& adapter, bool reliable);
     std::uint32_t draw_psn();
 
@@ -67,6 +68,7 @@ class Scenario final : public Watcher {
     std::uint32_t mtu_ = 1024;
     std::uint32_t longest_ = 4096;  ///< bytes of a message
     std::uint32_t next_qp_ = 0x11;
+    std::uint64_t recoveries_ = 0;
 };
 
 }  // namespace uib::simulation

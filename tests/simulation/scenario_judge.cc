@@ -97,6 +97,7 @@ void Scenario::check_events(const Qp& qp) {
 
 void Scenario::add_to(Totals& totals) const {
     totals.add("packets", world_.packets);
+    totals.add("recoveries from SQE", recoveries_);
     for (const Adapter& adapter : world_.adapters) {
         for (const Qp& qp : adapter.qps) {
             const transport::QpCounters& c = qp.machine->counters();

@@ -51,9 +51,11 @@ Time World::next_time() const {
 }
 
 void World::run_queue_pairs() {
+    constexpr int kRounds = 10'000;
     bool more = true;
-    while (more && !failed()) {
+    for (int round = 0; more && !failed(); ++round) {
         more = false;
+        if (round == kRounds) fail("a queue pair wants to run and never ends");
         for (Adapter& adapter : adapters) {
             for (Qp& qp : adapter.qps) {
                 if (!qp.machine->wants_run()) continue;

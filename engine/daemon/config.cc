@@ -74,6 +74,63 @@ void read_engine(const std::string& file, const toml::table& table, Config& conf
     }
 }
 
+constexpr std::array kDrivers = {"af_packet", "af_xdp", "tap", "memif", "vhost", "virtio_user", "pci"};
+constexpr std::uint16_t kIbEtherType = 0x88B5;  // local experimental
+constexpr std::int64_t kMinMtu = 300;
+constexpr std::int64_t kMaxMtu = 65535;
+
+/// An integer key within bounds.
+std::int64_t read_number(const std::string& file, const toml::node& node, std::int64_t low, std::int64_t high,
+                         const char* what) {
+    const auto value = value_of<std::int64_t>(file, node, what);
+    if (value < low || value > high)
+        refuse(file, node.source(),
+               std::string(what) + " is " + std::to_string(low) + " to " + std::to_string(high));
+    return value;
+}
+
+verbs::Link read_link(const std::string& file, const toml::table& table) {
+    const toml::node* node = table.get("link");
+    if (node == nullptr) refuse(file, table.source(), "a port needs a link: \"roce\"");
+    const auto link = value_of<std::string>(file, *node, "a string");
+    if (link == "roce") return verbs::Link::kRoce;
+    refuse(file, node->source(), "link is roce");
+}
+
+verbs::PortConfig read_port(const std::string& file, const toml::node& node, const std::string& device) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr)
+        refuse(file, node.source(), "expected port = { link = ..., driver = ..., interface = ... }");
+    check_keys(file, *table, {"link", "driver", "interface", "mtu", "vlan", "extra", "server", "ether_type"},
+               "a device's port");
+    verbs::PortConfig port;
+    port.link = read_link(file, *table);
+    port.frames.name = device;
+    port.frames.driver = "af_packet";
+    if (const toml::node* driver = table->get("driver")) {
+        port.frames.driver = value_of<std::string>(file, *driver, "a string");
+        if (std::find(kDrivers.begin(), kDrivers.end(), port.frames.driver) == kDrivers.end())
+            refuse(file, driver->source(),
+                   "driver is one of af_packet, af_xdp, tap, memif, vhost, virtio_user, pci");
+    }
+    const toml::node* interface = table->get("interface");
+    if (interface == nullptr) refuse(file, node.source(), "a port needs an interface");
+    port.frames.interface = value_of<std::string>(file, *interface, "a string");
+    if (const toml::node* mtu = table->get("mtu"))
+        port.frames.mtu = static_cast<std::uint32_t>(read_number(file, *mtu, kMinMtu, kMaxMtu, "mtu"));
+    if (const toml::node* vlan = table->get("vlan"))
+        port.vlan = static_cast<std::uint16_t>(read_number(file, *vlan, 1, 4094, "vlan"));
+    if (const toml::node* extra = table->get("extra"))
+        port.frames.extra = value_of<std::string>(file, *extra, "a string");
+    if (const toml::node* server = table->get("server"))
+        port.frames.server = value_of<bool>(file, *server, "true or false");
+    if (port.link == verbs::Link::kInfiniBand) port.frames.ether_type = kIbEtherType;
+    if (const toml::node* type = table->get("ether_type"))
+        port.frames.ether_type =
+            static_cast<std::uint16_t>(read_number(file, *type, 0x0600, 0xFFFF, "ether_type"));
+    return port;
+}
+
 void read_devices(const std::string& file, const toml::node& node, verbs::LinkLayer link_layer,
                   Config& config) {
     const toml::array* array = node.as_array();
@@ -84,7 +141,7 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
     config.devices.clear();
     for (const toml::node& element : *array) {
         const toml::table& table = *element.as_table();
-        check_keys(file, table, {"name", "link_layer"}, "[[device]]");
+        check_keys(file, table, {"name", "link_layer", "port"}, "[[device]]");
         const toml::node* name_node = table.get("name");
         if (name_node == nullptr) refuse(file, element.source(), "a device needs a name");
         const auto name = value_of<std::string>(file, *name_node, "a string");
@@ -97,6 +154,15 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
         const toml::node* layer_node = table.get("link_layer");
         config.devices.emplace_back(name,
                                     layer_node == nullptr ? link_layer : read_link_layer(file, *layer_node));
+        const toml::node* port_node = table.get("port");
+        if (port_node == nullptr) continue;
+        verbs::DeviceConfig& device = config.devices.back();
+        device.port = read_port(file, *port_node, name);
+        const bool roce = device.port->link == verbs::Link::kRoce;
+        const auto needed = roce ? verbs::LinkLayer::kEthernet : verbs::LinkLayer::kInfiniBand;
+        if (layer_node != nullptr && device.link_layer != needed)
+            refuse(file, layer_node->source(), "the port's link does not go with this link_layer");
+        device.link_layer = needed;
     }
 }
 

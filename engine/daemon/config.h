@@ -9,6 +9,12 @@
 //     [[device]]                        # instead of engine.devices: one table a device
 //     name = "rack1"
 //     link_layer = "ethernet"           # RoCE and raw packets
+//     port = { link = "roce", driver = "af_packet", interface = "eth0" }   # out of this engine; without,
+//     inside only
+//
+// More keys of a port: mtu (of the frames; default: the interface's), vlan (tag of RoCE frames), extra
+// (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket),
+// ether_type (link "ib").
 //
 // Unknown keys, wrong types and impossible values are refused with line and column.
 #pragma once

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engine/daemon/status.h"
+#include "engine/daemon/uplinks.h"
 #include "engine/ipc/socket_path.h"
 
 namespace uib::daemon {
@@ -58,6 +59,7 @@ Engine::Engine(const Config& config)
     if (!attention_ || !epoll_ || !watch(listener_.fd(), tag_of(kListener), EPOLLIN) ||
         !watch(attention_.get(), tag_of(kAttention), EPOLLIN))
         throw std::system_error(errno, std::generic_category(), "the control thread's descriptors");
+    open_uplinks(adapter_, config.devices);
     publish_tree();
     lane_.start();
 }
@@ -231,6 +233,10 @@ void Engine::update_tree() {
     std::vector<std::pair<std::string, TreePort>> ports;
     {
         const Baton::Hold hold(baton_);
+        if (adapter_.take_port_changes()) {
+            publish_tree();
+            return;
+        }
         if (adapter_.statistics().packets == tree_packets_) return;
         tree_packets_ = adapter_.statistics().packets;
         for (const auto& device : adapter_.devices())

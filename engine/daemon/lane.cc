@@ -48,6 +48,7 @@ Lane::~Lane() {
 }
 
 void Lane::start() {
+    for (const int descriptor : adapter_.wake_descriptors()) watch(descriptor);
     // Signals are the main thread's business.
     sigset_t all, before;
     sigfillset(&all);
@@ -112,8 +113,11 @@ void Lane::wait_without_work() {
 
 void Lane::sleep() {
     page_->sleeping.store(1, std::memory_order_seq_cst);
-    // The second look of doorbell.h: whoever rang before it saw the flag is found here.
-    if (adapter_.quiet() && !baton_.wanted()) {
+    adapter_.watch_outside(true);
+    // The second look of doorbell.h: whoever rang before it saw the flag is found here. What came from
+    // outside before the ports were watched is found by another turn.
+    const bool busy = adapter_.has_outside() && adapter_.turn();
+    if (!busy && adapter_.quiet() && !baton_.wanted()) {
         const transport::Time now = verbs::monotonic_now();
         const transport::Time deadline = adapter_.next_deadline();
         timespec timeout{};
@@ -128,6 +132,7 @@ void Lane::sleep() {
         baton_.take();
         last_busy_ = verbs::monotonic_now();
     }
+    adapter_.watch_outside(false);
     page_->sleeping.store(0, std::memory_order_seq_cst);
 }
 

@@ -187,6 +187,7 @@ int Session::hello(const ipc::HelloRequest& request, Message& message, Reply& re
     {
         const Baton::Hold hold(engine_.baton());
         context_ = engine_.make_context(*device);
+        client_->set_device(*device);
         engine_.adapter().add_client(*client_);
     }
     greeted_ = true;

@@ -72,6 +72,10 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.link_layer = device.ethernet() ? "Ethernet" : "InfiniBand";
     port.gids.assign(device.gids().begin(), device.gids().end());
     if (device.ethernet()) port.gid_types.assign(port.gids.size(), "RoCE v2");
+    if (device.uplink() != nullptr) {
+        for (const net::Gid& gid : device.gids())
+            port.gid_ndevs.push_back(gid == net::Gid{} ? std::string() : device.host_interface());
+    }
     port.pkeys = device.pkeys();
     port.counters = {
         {"port_xmit_data", counters.xmit_words},
@@ -83,13 +87,13 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
         {"multicast_xmit_packets", counters.multicast_xmit_packets},
         {"multicast_rcv_packets", counters.multicast_rcv_packets},
         {"port_xmit_discards", counters.xmit_discards},
+        {"port_rcv_errors", counters.rcv_errors},
     };
     // The internal fabric has no wire: these stay zero, but programs that read sysfs expect them.
     for (const char* name :
-         {"symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors",
-          "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors", "port_xmit_constraint_errors",
-          "port_rcv_constraint_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors",
-          "VL15_dropped", "port_xmit_wait"})
+         {"symbol_error", "link_error_recovery", "link_downed", "port_rcv_remote_physical_errors",
+          "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
+          "local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped", "port_xmit_wait"})
         port.counters.emplace(name, 0);
     const transport::QpCounters sums = adapter.qp_counters(device);
     for (const verbs::QpCounterName& counter : verbs::kQpCounterNames)
@@ -97,6 +101,13 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.hw_counters.emplace("unknown_qp_drops", counters.unknown_qp_drops);
     port.hw_counters.emplace("multicast_drops", counters.multicast_drops);
     port.hw_counters.emplace("unsteered_frames", counters.unsteered_frames);
+    if (device.uplink() != nullptr) {
+        for (const auto& [name, value] : device.uplink()->counters())
+            port.hw_counters.emplace("port_" + name, value);
+        port.hw_counters.emplace("np_ecn_marked_roce_packets", device.congestion.marked);
+        port.hw_counters.emplace("np_cnp_sent", device.congestion.sent);
+        port.hw_counters.emplace("rp_cnp_handled", device.congestion.received);
+    }
     return port;
 }
 

@@ -51,7 +51,7 @@ Adapter::Adapter(const std::vector<DeviceConfig>& devices)
             std::make_unique<Device>(config, index, static_cast<net::Lid>(first + index), fabric_));
         const Device& device = *devices_.back();
         if (!device.ethernet()) continue;
-        ethernet_paths_.add_port(device.gids()[0], device.lid());
+        ethernet_paths_.set_port(device.lid(), device.gids());
         ethernet_switch_.add_port(device.index(), device.mac());
     }
     wire_.reserve(kQueueDepth);
@@ -124,10 +124,12 @@ void Adapter::activate(Qp& qp) {
 bool Adapter::turn() {
     now_ = monotonic_now();
     ++statistics_.turns;
-    bool busy = take_doorbells();
+    bool busy = receive_from_outside();
+    busy |= take_doorbells();
     busy |= run_active();
     busy |= deliver();
     mover_.end_turn();
+    end_outside_turn();
     busy |= fire_timers();
     settle_cqs();
     if (busy) ++statistics_.busy_turns;
@@ -186,85 +188,6 @@ void Adapter::after_event(Qp& qp) {
     watch_timer(qp);
 }
 
-void Adapter::send(const net::Packet& packet) {
-    ++progress_;
-    wire_.push_back(packet);
-    ethernet_paths_.resolve(running_->device().ethernet(), wire_.back());
-    fabric_.count_sent(running_->device().port(), wire_.back());
-}
-
-bool Adapter::deliver() {
-    if (wire_.empty()) return false;
-    statistics_.packets += wire_.size();
-    for (const net::Packet& packet : wire_) {
-        if (packet.kind == net::PacketKind::kEthernet)
-            deliver_frame(packet);
-        else if (packet.lrh.dlid >= net::kMulticastLidFirst)
-            deliver_multicast(packet);
-        else
-            deliver_unicast(packet);
-    }
-    wire_.clear();
-    return true;
-}
-
-void Adapter::deliver_frame(const net::Packet& packet) {
-    for (const std::uint32_t index : ethernet_switch_.route(packet.payload)) {
-        Device& device = *devices_[index];
-        device.flows().match(packet.payload, receivers_);
-        // What comes back to its sender's port unwanted was never on its wire.
-        if (receivers_.empty() && device.lid() == packet.lrh.slid) continue;
-        fabric_.count_received(device.port(), packet);
-        if (receivers_.empty()) ++fabric_.counters(device.port()).unsteered_frames;
-        for (Qp* qp : receivers_) deliver_to(*qp, packet);
-    }
-}
-
-void Adapter::deliver_unicast(const net::Packet& packet) {
-    const auto port = fabric_.route(packet.lrh.dlid);
-    if (port == net::InternalSwitch::kNoPort) {
-        const auto source = fabric_.route(packet.lrh.slid);
-        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).xmit_discards;
-        return;
-    }
-    fabric_.count_received(port, packet);
-    Qp* qp = qp_numbered(packet.bth.dest_qp);
-    if (qp == nullptr || qp->device().port() != port) {
-        ++fabric_.counters(port).unknown_qp_drops;
-        return;
-    }
-    deliver_to(*qp, packet);
-}
-
-void Adapter::deliver_multicast(const net::Packet& packet) {
-    for (const auto port : fabric_.members(packet.lrh.dlid)) fabric_.count_received(port, packet);
-    // IBA 9.6.1.1: a multicast packet needs a GRH, a multicast DGID, and at least one QP attached.
-    const bool valid =
-        packet.has_grh && packet.grh.dgid[0] == 0xFF && packet.bth.dest_qp == net::kMulticastQp;
-    const auto& members = multicast_.members(packet.grh.dgid, packet.lrh.dlid);
-    if (!valid || members.empty()) {
-        const auto source = fabric_.route(packet.lrh.slid);
-        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
-        return;
-    }
-    // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13).
-    const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
-    for (Qp* qp : members)
-        if (qp->device().ethernet() == ethernet) deliver_to(*qp, packet);
-}
-
-void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {
-    transport::QueuePair& machine = qp.machine();
-    const std::uint64_t bad_pkey = machine.counters().dropped_pkey;
-    const std::uint64_t bad_qkey = machine.counters().dropped_qkey;
-    machine.on_packet(packet);
-    net::PortCounters& port = fabric_.counters(qp.device().port());
-    port.bad_pkey += machine.counters().dropped_pkey - bad_pkey;
-    port.qkey_violations += machine.counters().dropped_qkey - bad_qkey;
-    if (machine.wants_run()) activate(qp);
-    after_event(qp);
-}
-
 // Timers.
 
 void Adapter::watch_timer(Qp& qp) {
@@ -293,14 +216,15 @@ bool Adapter::fire_timers() {
 }
 
 bool Adapter::quiet() const {
-    if (!active_.empty() || !wire_.empty()) return false;
+    if (!active_.empty() || !wire_.empty() || must_poll_) return false;
     return std::none_of(clients_.begin(), clients_.end(), [](Client* client) {
         return client->doorbells().top.load(std::memory_order_seq_cst) != 0;
     });
 }
 
 transport::Time Adapter::next_deadline() const {
-    return std::min(moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at);
+    return std::min(
+        {moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at, outside_deadline()});
 }
 
 // Completions and events.

@@ -34,6 +34,7 @@
 #include "engine/verbs/device.h"
 #include "engine/verbs/ethernet_paths.h"
 #include "engine/verbs/multicast.h"
+#include "engine/verbs/port_taps.h"
 #include "engine/verbs/xrc_domain.h"
 #include "net/fabric/internal_switch.h"
 
@@ -59,6 +60,24 @@ class Adapter final : public transport::Host {
 
     /// True once after a client was condemned, or one of its pipes got a backlog.
     [[nodiscard]] bool take_attention() { return std::exchange(attention_, false); }
+
+    // -- ports with a way out, and taps (adapter_uplinks.cc; baton held) --
+    /// Before the first turn.
+    void attach_uplink(Device& device, std::unique_ptr<net::Uplink> uplink);
+    /// Before the lane sleeps (after which it must turn once more) and when it has woken.
+    void watch_outside(bool asleep);
+    [[nodiscard]] std::vector<int> wake_descriptors() const;
+    [[nodiscard]] bool has_outside() const { return !outside_.empty(); }
+    /// True once after ports have changed (state, GIDs, MTU).
+    [[nodiscard]] bool take_port_changes() { return std::exchange(ports_changed_, false); }
+    std::uint32_t add_fault(const net::FaultRule& rule);
+    /// False if there is no such rule.
+    bool remove_fault(std::uint32_t id);
+    [[nodiscard]] std::vector<net::FaultStatus> faults() const;
+    /// False if a capture runs already.
+    bool start_capture(const net::CaptureOptions& options);
+    void stop_capture() { taps_.capture.reset(); }
+    [[nodiscard]] net::Capture* capture() const { return taps_.capture.get(); }
 
     // -- clients and objects (baton held) --
     void add_client(Client& client) {
@@ -94,9 +113,7 @@ class Adapter final : public transport::Host {
     [[nodiscard]] transport::Time now() const override { return now_; }
     memory::KeyTable& keys() override { return keys_; }
     memory::Mover& mover() override { return mover_; }
-    [[nodiscard]] std::uint32_t send_room() const override {
-        return static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
-    }
+    [[nodiscard]] std::uint32_t send_room() const override;
     void send(const net::Packet& packet) override;
     bool complete_send(transport::QueuePair& machine, const transport::Completion& completion) override;
     bool complete_receive(transport::QueuePair& machine, const transport::Completion& completion) override;
@@ -128,8 +145,33 @@ class Adapter final : public transport::Host {
         friend bool operator>(const TimerEntry& a, const TimerEntry& b) { return a.at > b.at; }
     };
 
+    /// Where an uplink puts what it has received.
+    class OutsideSink final : public net::PacketSink {
+      public:
+        OutsideSink(Adapter& adapter, Device& device) : adapter_(adapter), device_(device) {}
+        void on_packet(net::Packet& packet) override;
+
+      private:
+        Adapter& adapter_;
+        Device& device_;
+    };
+
     bool take_doorbells();
     bool run_active();
+    // adapter_uplinks.cc
+    bool receive_from_outside();
+    void from_outside(Device& device, net::Packet& packet);
+    void notify_congestion(Device& device, const net::Packet& marked);
+    void follow(Device& device, std::uint8_t changes);
+    void raise_port_event(const Device& device, std::uint32_t type);
+    void apply_link_faults();
+    void end_outside_turn();
+    [[nodiscard]] transport::Time outside_deadline() const;
+    // adapter_wire.cc
+    void leave(Device& device, const net::Packet& packet);
+    void enter(Device& device, const net::Packet& packet);
+    void arrive(Device& device, const net::Packet& packet);
+    void release_held();
     bool deliver();
     void deliver_frame(const net::Packet& packet);
     void deliver_unicast(const net::Packet& packet);
@@ -160,8 +202,13 @@ class Adapter final : public transport::Host {
     std::deque<std::uint32_t> free_numbers_;
     std::vector<Qp*> active_;
     std::vector<net::Packet> wire_;  ///< packets of this turn
-    Qp* running_ = nullptr;          ///< whose machine is sending
-    std::uint64_t progress_ = 0;     ///< counts completions and events, to tell work from looking for it
+    std::vector<Device*> outside_;   ///< devices with uplinks
+    PortTaps taps_;
+    bool must_poll_ = false;    ///< an uplink cannot wake the lane
+    bool drop_faults_ = false;  ///< no rule is left and nothing is held
+    bool ports_changed_ = false;
+    Qp* running_ = nullptr;       ///< whose machine is sending
+    std::uint64_t progress_ = 0;  ///< counts completions and events, to tell work from looking for it
     std::vector<CompletionQueue*> unsettled_;
     std::priority_queue<TimerEntry, std::vector<TimerEntry>, std::greater<>> timers_;
     transport::Time moderation_due_ = transport::kNever;

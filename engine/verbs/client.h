@@ -19,6 +19,7 @@
 
 namespace uib::verbs {
 
+class Device;
 class Qp;
 
 class Client {
@@ -57,6 +58,10 @@ class Client {
     [[nodiscard]] Qp* qp_of_slot(std::uint32_t slot) const {
         return slot < slots_.size() ? slots_[slot] : nullptr;
     }
+
+    /// The device that it has opened; nullptr before.
+    void set_device(const Device& device) { device_ = &device; }
+    [[nodiscard]] const Device* device() const { return device_; }
 
     /// Raw packets may be sent and received: a right of the process, told by the daemon.
     void allow_raw_packets() { raw_packets_ = true; }
@@ -99,6 +104,7 @@ class Client {
     const char* condemned_ = nullptr;
     bool backlog_ = false;
     bool raw_packets_ = false;
+    const Device* device_ = nullptr;
     bool* attention_ = nullptr;
 };
 

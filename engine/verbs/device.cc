@@ -1,6 +1,7 @@
 #include "engine/verbs/device.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <utility>
 
@@ -14,6 +15,8 @@ constexpr std::uint8_t kMtu4096 = 5;    // IBV_MTU_4096
 constexpr std::uint8_t kWidth4x = 2;    // IBV_WIDTH_4X
 constexpr std::uint8_t kSpeedEdr = 32;  // 25 Gb/s a lane
 constexpr std::uint8_t kPhysLinkUp = 5;
+constexpr std::uint8_t kPhysPolling = 2;
+constexpr std::uint32_t kPortDown = 1;    // IBV_PORT_DOWN
 constexpr std::uint32_t kPortActive = 4;  // IBV_PORT_ACTIVE
 constexpr std::uint32_t kCapExtendedSpeeds = 1 << 14;
 constexpr std::uint64_t kLinkLocalPrefix = 0xFE80000000000000;
@@ -68,6 +71,39 @@ Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::Inte
     gids_[0] = make_gid(kLinkLocalPrefix, ethernet() ? eui64_of(mac_) : guid_);
 }
 
+void Device::attach(std::unique_ptr<net::Uplink> uplink) {
+    uplink_ = std::move(uplink);
+    if (ethernet()) {
+        mac_ = uplink_->mac();
+        guid_ = eui64_of(mac_);
+        follow_gids();
+    }
+}
+
+void Device::follow_gids() {
+    const std::vector<net::Gid> wanted = uplink_->gids();
+    const auto has = [](const std::vector<net::Gid>& list, const net::Gid& gid) {
+        return std::find(list.begin(), list.end(), gid) != list.end();
+    };
+    for (net::Gid& gid : gids_)
+        if (!has(wanted, gid)) gid = {};
+    for (const net::Gid& gid : wanted) {
+        if (has(gids_, gid)) continue;
+        const auto free = std::find(gids_.begin(), gids_.end(), net::Gid{});
+        if (free == gids_.end()) break;  // the table is full: the first addresses count
+        *free = gid;
+    }
+}
+
+namespace {
+
+/// Code of the largest IB MTU: IBV_MTU_256 is 1. A port without room for any shows the smallest.
+std::uint8_t mtu_code(std::uint32_t bytes) {
+    return static_cast<std::uint8_t>(std::bit_width(std::max(bytes, 256U) >> 8));
+}
+
+}  // namespace
+
 ipc::DeviceLimits Device::limits() const {
     ipc::DeviceLimits limits{};
     limits.max_mr_size = ~std::uint64_t{0};
@@ -106,9 +142,9 @@ ipc::DeviceLimits Device::limits() const {
 
 ipc::PortAttributes Device::port_attributes() const {
     ipc::PortAttributes port{};
-    port.state = kPortActive;
+    port.state = active() ? kPortActive : kPortDown;
     port.max_mtu = kMtu4096;
-    port.active_mtu = kMtu4096;
+    port.active_mtu = uplink_ == nullptr ? kMtu4096 : mtu_code(uplink_->mtu());
     port.gid_table_length = Limits::kGids;
     port.port_cap_flags = kCapExtendedSpeeds;
     port.max_msg_sz = 1U << 31;
@@ -124,7 +160,7 @@ ipc::PortAttributes Device::port_attributes() const {
     port.active_width = kWidth4x;
     port.active_speed = kSpeedEdr;
     port.active_speed_ex = kSpeedEdr;
-    port.phys_state = kPhysLinkUp;
+    port.phys_state = active() ? kPhysLinkUp : kPhysPolling;
     port.link_layer = static_cast<std::uint8_t>(config_.link_layer);
     for (std::size_t i = 0; i < gids_.size(); ++i) std::copy(gids_[i].begin(), gids_[i].end(), port.gids[i]);
     std::copy(pkeys_.begin(), pkeys_.end(), port.pkeys);

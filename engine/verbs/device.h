@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +13,10 @@
 #include "engine/transport/queue_pair.h"
 #include "engine/transport/static_rate.h"
 #include "engine/verbs/flow_table.h"
+#include "net/encap/uplink.h"
 #include "net/fabric/ethernet_switch.h"
 #include "net/fabric/internal_switch.h"
+#include "net/port/frame_port.h"
 #include "net/wire/packet.h"
 
 namespace uib::verbs {
@@ -31,7 +35,8 @@ struct Limits {
     static constexpr std::uint32_t kMaxRdAtomic = 32;
     static constexpr std::uint32_t kMaxSrq = 65536;
     static constexpr std::uint32_t kMaxSrqWr = 32768;
-    static constexpr std::uint32_t kMaxXrcd = 4096;  ///< of one context; each may be a descriptor of the engine
+    static constexpr std::uint32_t kMaxXrcd =
+        4096;  ///< of one context; each may be a descriptor of the engine
     static constexpr std::uint32_t kMaxMulticastGroups = 8192;
     static constexpr std::uint32_t kMaxMulticastQps = 240;
     static constexpr std::uint32_t kMaxAh = 1 << 24;
@@ -46,6 +51,15 @@ struct Limits {
 /// Values of ibv_port_attr::link_layer.
 enum class LinkLayer : std::uint8_t { kInfiniBand = 1, kEthernet = 2 };
 
+/// How a device's port leaves the engine.
+enum class Link : std::uint8_t { kRoce, kInfiniBand };
+struct PortConfig {
+    Link link = Link::kRoce;
+    net::FramePortOptions frames;
+    std::optional<std::uint16_t> vlan{};
+    bool operator==(const PortConfig&) const = default;
+};
+
 /// What the configuration says of a device.
 struct DeviceConfig {
     DeviceConfig(const char* device_name, LinkLayer layer = LinkLayer::kInfiniBand)
@@ -56,6 +70,7 @@ struct DeviceConfig {
 
     std::string name;
     LinkLayer link_layer;
+    std::optional<PortConfig> port;  ///< none: the port is on the internal fabric only
 };
 
 /// On an Ethernet device the transport is RoCE: its port has no LID, a GID made of its MAC address, and every
@@ -81,6 +96,30 @@ class Device {
     [[nodiscard]] ipc::DeviceLimits limits() const;
     [[nodiscard]] ipc::PortAttributes port_attributes() const;
     [[nodiscard]] const net::PortCounters& counters() const { return fabric_.counters(port_); }
+
+    /// The port's way out of the engine; nullptr if it has none.
+    [[nodiscard]] net::Uplink* uplink() const { return uplink_.get(); }
+    /// Gives the port a way out: MAC, GUID, GIDs, MTU and state are the uplink's from now on.
+    void attach(std::unique_ptr<net::Uplink> uplink);
+    /// Takes the uplink's GIDs over. A GID keeps its index as long as it exists (users remember indices).
+    void follow_gids();
+    /// The host interface under the port, as the configuration names it; empty on the internal fabric.
+    [[nodiscard]] std::string host_interface() const {
+        return config_.port ? config_.port->frames.interface : std::string();
+    }
+    [[nodiscard]] bool active() const { return !link_down && (uplink_ == nullptr || uplink_->active()); }
+    /// A fault rule holds the link down.
+    bool link_down = false;
+
+    /// Congestion notification (Annex A17.9).
+    struct Congestion {
+        std::uint64_t marked = 0;  ///< packets that came in marked
+        std::uint64_t sent = 0;    ///< notifications
+        std::uint64_t received = 0;
+        transport::Time next_at = 0;  ///< none is sent before
+    };
+    Congestion congestion;
+
     /// What destroyed QPs had counted.
     transport::QpCounters retired;
     /// Of the port, for all QPs (9.11).
@@ -97,6 +136,7 @@ class Device {
     std::vector<net::Gid> gids_;  ///< Limits::kGids entries; unused ones are zero
     std::vector<std::uint16_t> pkeys_;
     FlowTable flows_;
+    std::unique_ptr<net::Uplink> uplink_;
 };
 
 }  // namespace uib::verbs

@@ -2,6 +2,12 @@
 
 namespace uib::verbs {
 
+void EthernetPaths::set_port(net::Lid lid, const std::vector<net::Gid>& gids) {
+    std::erase_if(ports_, [&](const auto& entry) { return entry.second == lid; });
+    for (const net::Gid& gid : gids)
+        if (gid != net::Gid{}) ports_.emplace(gid, lid);
+}
+
 void EthernetPaths::resolve(bool ethernet, net::Packet& packet) const {
     if (!ethernet) {
         if (packet.lrh.dlid >= kFirstLid && packet.lrh.dlid < net::kMulticastLidFirst) packet.lrh.dlid = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "net/wire/packet.h"
 
@@ -16,7 +17,8 @@ class EthernetPaths {
   public:
     static constexpr net::Lid kFirstLid = 0x8000;
 
-    void add_port(const net::Gid& gid, net::Lid lid) { ports_.emplace(gid, lid); }
+    /// The port at `lid` has these GIDs from now on; zeros stand for unused entries.
+    void set_port(net::Lid lid, const std::vector<net::Gid>& gids);
 
     /// Sets the DLID of a packet that leaves a port; `ethernet`: that port is an Ethernet port.
     void resolve(bool ethernet, net::Packet& packet) const;

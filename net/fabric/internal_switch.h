@@ -26,6 +26,7 @@ struct PortCounters {
     std::uint64_t multicast_xmit_packets = 0;
     std::uint64_t multicast_rcv_packets = 0;
     std::uint64_t xmit_discards = 0;     ///< no port with that LID
+    std::uint64_t rcv_errors = 0;        ///< PortRcvErrors: damaged on the wire
     std::uint64_t unknown_qp_drops = 0;  ///< 9.6: destination QP does not exist on the port
     std::uint64_t multicast_drops = 0;   ///< 9.6.1.1: no GRH, bad DGID, or nobody attached
     std::uint64_t unsteered_frames = 0;  ///< Ethernet frames that no flow rule took

@@ -75,6 +75,8 @@ struct FramePortOptions {
     std::uint32_t mtu = 0;  ///< wanted; 0: what the interface has
     /// How frames that are ours are told from the rest of the interface's traffic while asleep.
     std::uint16_t ether_type = 0;  ///< native IB frames; 0: RoCE v2 (UDP 4791 and EtherType 0x8915)
+
+    bool operator==(const FramePortOptions&) const = default;
 };
 
 }  // namespace uib::net

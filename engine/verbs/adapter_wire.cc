@@ -1,0 +1,159 @@
+// Where packets go: onto the internal wire or out of the engine, and from there to queue pairs, by way of
+// what listens at the ports and disturbs them.
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/verbs/adapter.h"
+#include "engine/verbs/qp.h"
+#include "net/wire/codec.h"
+
+namespace uib::verbs {
+
+std::uint32_t Adapter::send_room() const {
+    auto room = static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
+    if (running_ != nullptr && running_->device().uplink() != nullptr)
+        room = std::min(room, running_->device().uplink()->room());
+    return room;
+}
+
+void Adapter::send(const net::Packet& packet) {
+    ++progress_;
+    Device& device = running_->device();
+    if (taps_.faults == nullptr) {
+        leave(device, packet);
+        return;
+    }
+    taps_.faults->pass(now_, device.port(), true, packet,
+                       [&](const net::Packet& passed) { leave(device, passed); });
+}
+
+// Out of the port: packets to ports of this engine stay on the internal wire, the rest takes the uplink.
+void Adapter::leave(Device& device, const net::Packet& packet) {
+    wire_.push_back(packet);
+    net::Packet& out = wire_.back();
+    ethernet_paths_.resolve(device.ethernet(), out);
+    fabric_.count_sent(device.port(), out);
+    if (taps_.capture != nullptr) taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out);
+    if (device.uplink() == nullptr) return;
+    const bool multicast = out.lrh.dlid >= net::kMulticastLidFirst;
+    if (!multicast && out.lrh.dlid != 0) return;
+    ++statistics_.packets;
+    if (device.active()) device.uplink()->send(out);
+    if (!multicast) wire_.pop_back();
+}
+
+bool Adapter::deliver() {
+    release_held();
+    if (wire_.empty()) return false;
+    statistics_.packets += wire_.size();
+    for (const net::Packet& packet : wire_) {
+        if (packet.kind == net::PacketKind::kEthernet)
+            deliver_frame(packet);
+        else if (packet.lrh.dlid >= net::kMulticastLidFirst)
+            deliver_multicast(packet);
+        else
+            deliver_unicast(packet);
+    }
+    wire_.clear();
+    return true;
+}
+
+void Adapter::deliver_frame(const net::Packet& packet) {
+    for (const std::uint32_t index : ethernet_switch_.route(packet.payload)) {
+        Device& device = *devices_[index];
+        device.flows().match(packet.payload, receivers_);
+        // What comes back to its sender's port unwanted was never on its wire.
+        if (receivers_.empty() && device.lid() == packet.lrh.slid) continue;
+        fabric_.count_received(device.port(), packet);
+        if (receivers_.empty()) ++fabric_.counters(device.port()).unsteered_frames;
+        for (Qp* qp : receivers_) deliver_to(*qp, packet);
+    }
+}
+
+void Adapter::deliver_unicast(const net::Packet& packet) {
+    const auto port = fabric_.route(packet.lrh.dlid);
+    if (port == net::InternalSwitch::kNoPort) {
+        const auto source = fabric_.route(packet.lrh.slid);
+        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).xmit_discards;
+        return;
+    }
+    enter(*devices_[port], packet);
+}
+
+// Into a port, from inside or outside.
+void Adapter::enter(Device& device, const net::Packet& packet) {
+    if (taps_.capture != nullptr) taps_.record(device.port(), net::CaptureDirection::kInbound, now_, packet);
+    if (taps_.faults == nullptr) {
+        arrive(device, packet);
+        return;
+    }
+    taps_.faults->pass(now_, device.port(), false, packet,
+                       [&](const net::Packet& passed) { arrive(device, passed); });
+}
+
+void Adapter::arrive(Device& device, const net::Packet& packet) {
+    if (packet.damaged_bit != 0 && taps_.damaged(packet)) {
+        ++fabric_.counters(device.port()).rcv_errors;
+        return;
+    }
+    fabric_.count_received(device.port(), packet);
+    if (packet.bth.dest_qp == net::kMulticastQp && packet.has_grh && packet.grh.dgid[0] == 0xFF) {
+        for (Qp* qp : multicast_.members(packet.grh.dgid, packet.lrh.dlid))
+            if (&qp->device() == &device) deliver_to(*qp, packet);
+        return;
+    }
+    Qp* qp = qp_numbered(packet.bth.dest_qp);
+    if (qp == nullptr || &qp->device() != &device) {
+        ++fabric_.counters(device.port()).unknown_qp_drops;
+        return;
+    }
+    deliver_to(*qp, packet);
+}
+
+void Adapter::deliver_multicast(const net::Packet& packet) {
+    // IBA 9.6.1.1: a multicast packet needs a GRH, a multicast DGID, and at least one QP attached.
+    const bool valid =
+        packet.has_grh && packet.grh.dgid[0] == 0xFF && packet.bth.dest_qp == net::kMulticastQp;
+    const bool members = valid && !multicast_.members(packet.grh.dgid, packet.lrh.dlid).empty();
+    const auto source = fabric_.route(packet.lrh.slid);
+    if (!members && source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
+    // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13). Neither link layer
+    // reaches the other.
+    const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
+    for (const auto port : fabric_.members(packet.lrh.dlid)) {
+        Device& device = *devices_[port];
+        if (device.ethernet() != ethernet) continue;
+        if (members) {
+            enter(device, packet);
+        } else {
+            fabric_.count_received(port, packet);
+        }
+    }
+}
+
+void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {
+    transport::QueuePair& machine = qp.machine();
+    const std::uint64_t bad_pkey = machine.counters().dropped_pkey;
+    const std::uint64_t bad_qkey = machine.counters().dropped_qkey;
+    machine.on_packet(packet);
+    net::PortCounters& port = fabric_.counters(qp.device().port());
+    port.bad_pkey += machine.counters().dropped_pkey - bad_pkey;
+    port.qkey_violations += machine.counters().dropped_qkey - bad_qkey;
+    if (machine.wants_run()) activate(qp);
+    after_event(qp);
+}
+
+// What fault rules hold, once its time has come.
+void Adapter::release_held() {
+    if (taps_.faults == nullptr) return;
+    taps_.faults->release(now_, [&](std::uint32_t port, bool outbound, const net::Packet& packet) {
+        if (outbound) {
+            leave(*devices_[port], packet);
+        } else {
+            arrive(*devices_[port], packet);
+        }
+    });
+    if (taps_.faults->empty()) drop_faults_ = true;
+}
+
+}  // namespace uib::verbs

@@ -38,8 +38,9 @@ std::string gid_text(const net::Gid& gid) {
 }
 
 ordered_json objects_json(const verbs::ObjectCounts& counts) {
-    return {{"pd", counts.pd}, {"mr", counts.mr},   {"mw", counts.mw},           {"cq", counts.cq},
-            {"qp", counts.qp}, {"srq", counts.srq}, {"channel", counts.channel}, {"dm", counts.dm}};
+    return {{"pd", counts.pd},           {"mr", counts.mr}, {"mw", counts.mw},
+            {"cq", counts.cq},           {"qp", counts.qp}, {"srq", counts.srq},
+            {"channel", counts.channel}, {"dm", counts.dm}, {"xrcd", counts.xrcd}};
 }
 
 ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& device) {

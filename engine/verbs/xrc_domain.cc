@@ -37,7 +37,7 @@ int XrcDomains::open(const Device& device, std::uint32_t flags, bool has_file, i
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0) return EBADF;
     std::erase_if(named_, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<XrcDomain>& place = named_[Name{&device, status.st_dev, status.st_ino}];
+    std::weak_ptr<XrcDomain>& place = named_[{&device, status.st_dev, status.st_ino}];
     domain = place.lock();
     if (domain != nullptr) return (flags & O_EXCL) != 0 ? EEXIST : 0;
     if ((flags & O_CREAT) == 0) return ENOENT;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -74,12 +75,7 @@ class XrcDomains {
                                                                   std::uint32_t domain) const;
 
   private:
-    struct Name {
-        const Device* device;
-        dev_t file_system;
-        ino_t inode;
-        auto operator<=>(const Name&) const = default;
-    };
+    using Name = std::tuple<const Device*, dev_t, ino_t>;  ///< device, file system, inode
     struct Entry {
         SharedReceiveQueue* srq;
         std::uint32_t domain;

@@ -38,7 +38,12 @@ std::optional<std::uint64_t> from_environment(const char* name) {
 /// Runs a seed; what went wrong, how, and how to see it again.
 std::string run_seed(std::uint64_t seed, Totals* totals, std::size_t lines = kShortTrace) {
     Scenario scenario(seed);
-    const std::string& wrong = scenario.run();
+    std::string wrong;
+    try {  // the machines asked for what is not there, e.g. a request that nobody has posted
+        wrong = scenario.run();
+    } catch (const std::exception& thrown) {
+        wrong = thrown.what();
+    }
     if (totals != nullptr) scenario.add_to(*totals);
     if (wrong.empty()) return "";
     return "seed " + std::to_string(seed) + ": " + wrong + '\n' + scenario.trace().text(lines) +

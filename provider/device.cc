@@ -79,12 +79,15 @@ int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input,
     const ipc::DeviceLimits& limits = context.limits();
     ibv_device_attr_ex all{};
     all.orig_attr = to_basic(limits);
+    // Only raw packet queue pairs have flow rules, and only Ethernet ports have those.
+    if (context.port(1).link_layer.load(std::memory_order_relaxed) == IBV_LINK_LAYER_ETHERNET)
+        all.orig_attr.device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;
     all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
     all.odp_caps.per_transport_caps = {kOdpRc, kOdpUc, kOdpUd};
     all.xrc_odp_caps = kOdpRc;
     all.completion_timestamp_mask = UINT64_MAX;
     all.hca_core_clock = kClockKhz;
-    all.device_cap_flags_ex = kCapabilities | kDeviceAtomicWrite;
+    all.device_cap_flags_ex = all.orig_attr.device_cap_flags | kDeviceAtomicWrite;
     all.cq_mod_caps = {UINT16_MAX, UINT16_MAX};
     all.max_dm_size = limits.max_dm_size;
     all.phys_port_cnt_ex = limits.ports;

@@ -24,7 +24,9 @@ PERFTEST = (
     ["ib_send_lat", "-c", "UD"], ["ib_send_bw", "-c", "UD", "-g", "-s", "512"],
 )
 RAW = (["raw_ethernet_bw", "-s", "1024", "-n", "500"], ["raw_ethernet_bw", "-s", "1500", "-n", "500"],
-       ["raw_ethernet_lat", "-s", "64", "-n", "500"])
+       ["raw_ethernet_lat", "-s", "64", "-n", "500"],
+       ["raw_ethernet_bw", "-s", "128", "-n", "500", "UDP"], ["raw_ethernet_bw", "-s", "128", "-n", "500", "--tcp", "UDP"],
+       ["raw_ethernet_lat", "-s", "128", "-n", "500", "UDP"])
 
 
 def check_ports(engine):
@@ -57,17 +59,24 @@ def run_pairs(engine):
 def run_raw(engine, macs):
     """These tools do not talk to each other: the client sends when it starts, so the server's QP must be there."""
     for command in RAW:
-        addresses = lambda own, peer: ["-B", own, "-E", peer]  # noqa: E731
-        server = engine.spawn([*command, "-F", "-d", "uib0", "--server", *addresses(macs[0], macs[1])], "server")
+        with_ports = command[-1] == "UDP"
+        command = command[:-1] if with_ports else command
+
+        def side(own, peer):
+            return ["-d", f"uib{own}", "--local_mac", macs[own], "--remote_mac", macs[peer]] + \
+                (["--local_ip", f"10.0.0.{own + 1}", "--remote_ip", f"10.0.0.{peer + 1}",
+                  "--local_port", str(5000 + own), "--remote_port", str(5000 + peer)] if with_ports else [])
+
+        server = engine.spawn([*command, "-F", "--server", *side(0, 1)], "server")
         try:
             uibtest.wait_until(lambda: engine.objects()["qp"] >= 1 or not server.running(), 15, "server has its QP")
             time.sleep(0.5)  # its flow rule and receives come behind the QP, and nothing tells of them
-            client = engine.run([*command, "-F", "-d", "uib1", "--client", *addresses(macs[1], macs[0])], 30)
+            client = engine.run([*command, "-F", "--client", *side(1, 0)], 30)
             expect(client.ok, f"{client.what}:\n{client.text}\nserver:\n{server.output()}")
             expect(server.wait(20) == 0, f"{' '.join(server.command)}:\n{server.output()}")
         finally:
             server.end()
-        say(f"passed: {' '.join(command)}")
+        say(f"passed: {' '.join(command)}{' by IP addresses and ports' if with_ports else ''}")
 
 
 def flow_program():
@@ -120,7 +129,12 @@ def flow_program():
     expect(got is not None and got.status == e.IBV_WC_SUCCESS and got.byte_len == len(frame),
            f"the wanted frame, and that alone: {got}")
     expect(memory.read(len(frame), 2048) == frame, "the frame as it was sent")
-    for refused, why in ((FlowAttr(num_of_specs=0, port=2), errno.EINVAL),
+    expect(context.query_device().device_cap_flags & e.IBV_DEVICE_MANAGED_FLOW_STEERING, "flow rules are announced")
+    twice, inner = FlowAttr(num_of_specs=2, port=1), FlowAttr(num_of_specs=1, port=1)
+    twice.specs.extend([EthSpec(dst_mac=wanted), EthSpec(dst_mac=unwanted)])
+    inner.specs.append(EthSpec(dst_mac=wanted, is_inner=1))
+    for refused, why in ((FlowAttr(num_of_specs=0, port=2), errno.EINVAL), (twice, errno.EINVAL),
+                         (inner, errno.EOPNOTSUPP),
                          (FlowAttr(num_of_specs=0, port=1, flags=e.IBV_FLOW_ATTR_FLAGS_EGRESS), errno.EOPNOTSUPP)):
         try:
             Flow(receiver, refused)

@@ -6,6 +6,7 @@
 // the file anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -23,10 +24,22 @@ constexpr std::array kLosses = {0.0, 0.001, 0.003, 0.01, 0.03, 0.1};
 constexpr std::array<std::uint32_t, 3> kMtus = {256, 1024, 4096};
 constexpr std::array<std::uint32_t, 3> kDepths = {1, 8, 64};
 
-/// One sender, one receiver; a new message whenever one has completed.
+struct Work {
+    const char* name;
+    ipc::WorkOpcode opcode;
+};
+constexpr std::array kWorks = {Work{"WRITE", ipc::WorkOpcode::kRdmaWrite},
+                               Work{"READ", ipc::WorkOpcode::kRdmaRead},
+                               Work{"SEND", ipc::WorkOpcode::kSend}};
+/// A receiver of SENDs has so many receives posted, and takes so long to post one again.
+constexpr std::uint32_t kReceives = 8;
+constexpr Time kRepostTime = 20'000;
+
+/// Two ends; a new message whenever one has completed.
 class Sweep final : public Watcher {
   public:
-    Sweep(double loss, std::uint32_t mtu, std::uint32_t depth) : world_(1) {
+    Sweep(ipc::WorkOpcode opcode, double loss, std::uint32_t mtu, std::uint32_t depth)
+        : world_(1), opcode_(opcode) {
         world_.watcher = this;
         world_.laziness = 0;
         world_.event_limit = 20'000'000;
@@ -38,6 +51,7 @@ class Sweep final : public Watcher {
         }
         from_ = add(0, mtu);
         Qp* to = add(1, mtu);
+        for (std::uint32_t i = 0; i < kReceives; ++i) to->receives->post({{0, kMessage}});
         from_->start();
         to->start();
         needed_ = std::uint64_t{kMessages} * (kMessage / mtu);
@@ -51,7 +65,7 @@ class Sweep final : public Watcher {
         if (world_.failed()) return world_.wrong();
         if (done_ != kMessages) return "broke";
         const std::uint64_t goodput = std::uint64_t{kMessages} * kMessage * 1000 / (finished_ - start);
-        const std::uint64_t sent = from_->machine->counters().packets_sent * 100 / needed_;
+        const std::uint64_t sent = packets() * 100 / needed_;
         std::array<char, 40> text{};
         std::snprintf(text.data(), text.size(), "%llu/%llu.%02llu", static_cast<unsigned long long>(goodput),
                       static_cast<unsigned long long>(sent / 100),
@@ -65,7 +79,9 @@ class Sweep final : public Watcher {
         finished_ = world_.now();
         post();
     }
-    void received(Qp& /*qp*/, const transport::Completion& /*completion*/) override {}
+    void received(Qp& qp, const transport::Completion& /*completion*/) override {
+        world_.at(world_.now() + kRepostTime, [&qp] { qp.receives->post({{0, kMessage}}); });
+    }
 
   private:
     Qp* add(std::size_t index, std::uint32_t mtu) {
@@ -76,16 +92,23 @@ class Sweep final : public Watcher {
         p.mtu_bytes = mtu;
         p.dest_qp = 0x11;
         p.path.dlid = static_cast<net::Lid>(2 - index);
-        p.access = ipc::kAccessRemoteWrite;
+        p.access = ipc::kAccessRemoteWrite | ipc::kAccessRemoteRead;
+        p.max_rd_atomic = p.max_dest_rd_atomic = 16;
+        p.min_rnr_timer = 1;
         p.timeout = 8;
         p.retry_count = p.rnr_retry = 7;
         return qp;
+    }
+    /// Those that carry the data.
+    [[nodiscard]] std::uint64_t packets() const {
+        const Qp& source = opcode_ == ipc::WorkOpcode::kRdmaRead ? world_.adapters[1].qps.front() : *from_;
+        return source.machine->counters().packets_sent;
     }
     void post() {
         if (from_->sends.entries.size() == kMessages) return;
         transport::SendRequest& request = from_->sends.entries.emplace_back().request;
         request.wr_id = request.index = static_cast<std::uint32_t>(from_->sends.entries.size()) - 1;
-        request.opcode = ipc::WorkOpcode::kRdmaWrite;
+        request.opcode = opcode_;
         request.flags = ipc::kWorkSignaled;
         request.length = kMessage;
         request.sge_count = 1;
@@ -95,39 +118,49 @@ class Sweep final : public Watcher {
     }
 
     World world_;
+    ipc::WorkOpcode opcode_;
     Qp* from_ = nullptr;
     std::uint64_t needed_ = 0;
     std::uint32_t done_ = 0;
     Time finished_ = 0;
 };
 
+constexpr const char* kHead =
+    "# What losses cost a reliable connection: 200 messages of 4 KiB over a simulated link of 100 Gb/s "
+    "(12500 MB/s), 2 us\n"
+    "# each way, that loses packets both ways with the chance at the head of the column; `depth` messages "
+    "are under way.\n"
+    "# Local ACK timeout 2.1 ms. READs: at most 16 at a time. SENDs: to a receiver with 8 receives that "
+    "needs 20 us to post\n"
+    "# one again (so at most 1638 MB/s), RNR timer 10 us. In each field: goodput in MB/s (bytes delivered a "
+    "simulated\n"
+    "# microsecond) / packets that the side with the data sent for each that a perfect link would need; "
+    "\"broke\": retries\n"
+    "# ran out. It is one seed: neighbours may be out of order. UIB_SIMULATION_WRITE_SWEEP=1 simulation_test "
+    "writes it anew.\n";
+
 std::string table() {
     std::ostringstream out;
-    out << "# What losses cost a reliable connection: 200 RDMA WRITEs of 4 KiB over a simulated link of 100 "
-           "Gb/s (12500 MB/s),\n"
-           "# 2 us each way, that loses packets and acknowledges with the chance at the head of the column. "
-           "Local ACK\n"
-           "# timeout 2.1 ms. In each field: goodput in MB/s (bytes delivered a simulated microsecond) / "
-           "request packets\n"
-           "# sent for each that a perfect link would need; \"broke\": retries ran out. One seed: neighbours "
-           "may be out of order.\n"
-           "# Made by loss_sweep_test; UIB_SIMULATION_WRITE_SWEEP=1 writes it anew.\n";
+    out << kHead;
     const auto field = [&](const std::string& text) {
-        out << text << std::string(text.size() < 13 ? 13 - text.size() : 1, ' ');
+        constexpr std::size_t kWidth = 12;
+        out << std::string(kWidth - std::min(kWidth - 1, text.size()), ' ') << text;
     };
-    field("MTU");
-    field("depth");
+    for (const char* head : {"work", "MTU", "depth"}) field(head);
     for (const double loss : kLosses) {
         std::ostringstream percent;
         percent << loss * 100 << " %";
         field(percent.str());
     }
-    for (const std::uint32_t mtu : kMtus) {
-        for (const std::uint32_t depth : kDepths) {
-            out << '\n';
-            field(std::to_string(mtu));
-            field(std::to_string(depth));
-            for (const double loss : kLosses) field(Sweep(loss, mtu, depth).run());
+    for (const Work& work : kWorks) {
+        for (const std::uint32_t mtu : kMtus) {
+            for (const std::uint32_t depth : kDepths) {
+                out << '\n';
+                field(work.name);
+                field(std::to_string(mtu));
+                field(std::to_string(depth));
+                for (const double loss : kLosses) field(Sweep(work.opcode, loss, mtu, depth).run());
+            }
         }
     }
     out << '\n';

@@ -7,25 +7,15 @@
 
 #include <gtest/gtest.h>
 
-#include <initializer_list>
 #include <string>
 
 #include "tests/conformance/peer.h"
+#include "tests/conformance/rows.h"
 
-#define ROWS(...) uib::conformance::mark("rows", {__VA_ARGS__})
 #define XRC_ROWS(...) \
     if (is_xrc()) uib::conformance::mark("xrc_rows", {__VA_ARGS__})
 
 namespace uib::conformance {
-
-inline void mark(const char* key, std::initializer_list<const char*> rows) {
-    std::string all;
-    for (const char* row : rows) {
-        if (!all.empty()) all += ' ';
-        all += row;
-    }
-    ::testing::Test::RecordProperty(key, all);
-}
 
 /// One machine under test of a fixed service.
 class Conformance : public ::testing::Test {

@@ -48,7 +48,7 @@ check_format() {
 check_tidy() {
     # Through the release tree's compile commands; tests of GoogleTest's macros say nothing new and cost the most.
     local files
-    mapfile -t files < <(sources '*.cc' ':!tests/unit' ':!tests/simulation')
+    mapfile -t files < <(sources '*.cc' ':!tests/unit' ':!tests/simulation' ':!tests/conformance')
     [[ -f build/release/compile_commands.json ]] || uib_build_preset release || { record "clang-tidy" 1 "no build"; return; }
     local compiled=() file
     for file in "${files[@]}"; do

@@ -80,7 +80,9 @@ void Flow::settle_remote(std::size_t index, Image& image) {
     const Message& message = messages_[index];
     if (!message.is_write()) return;
     const Piece target{message.target, message.length};
-    const bool whole = message.confirmed && plan_.reliable;
+    const bool arrives =
+        plan_.perfect && message.opcode == WorkOpcode::kRdmaWrite && message.illegal == Illegal::kNone;
+    const bool whole = message.confirmed && (plan_.reliable || arrives);
     if (whole) {
         image.put(target, message.content.data());
     } else if (message.illegal == Illegal::kNone && (index < illegal_ || !plan_.reliable)) {

@@ -29,6 +29,9 @@ struct LinkFaults {
     };
     std::vector<Partition> partitions;
 
+    [[nodiscard]] bool none() const {
+        return loss == 0 && repeat == 0 && delay == 0 && damage == 0 && burst == 0 && partitions.empty();
+    }
     /// Losses that a retry counter of 7 may not outlast.
     [[nodiscard]] bool harsh() const { return loss > 0.05 || burst > 0 || !partitions.empty(); }
 };

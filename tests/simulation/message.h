@@ -83,6 +83,7 @@ struct FlowPlan {
     bool overlaps = false;    ///< nothing can break: WRITEs may overlap, the last one wins
     bool ordered = false;     ///< unreliable: the path keeps the order
     bool repeats = false;     ///< unreliable: the path may repeat
+    bool perfect = false;     ///< the path has no faults: what needs no receive arrives
     double late_receives = 0;
     std::uint32_t illegal_at = ~0U;  ///< number of the request that is to be illegal
     std::vector<ReceiveList*> xrc_receives;

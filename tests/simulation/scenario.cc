@@ -140,6 +140,7 @@ FlowPlan Scenario::plan_between(const Qp& from, const Qp& to, bool reliable) {
     plan.may_starve = from.parameters.rnr_retry != kEndless;
     plan.ordered = there.delay == 0 && there.repeat == 0;
     plan.repeats = there.repeat > 0;
+    plan.perfect = there.none();
     plan.late_receives = random.chance(0.4) ? 0.4 : 0;
     if (random.chance(0.15)) plan.illegal_at = random.draw32(0, 8);
     return plan;

@@ -73,8 +73,7 @@ void Adapter::deliver_frame(const net::Packet& packet) {
 void Adapter::deliver_unicast(const net::Packet& packet) {
     const auto port = fabric_.route(packet.lrh.dlid);
     if (port == net::InternalSwitch::kNoPort) {
-        const auto source = fabric_.route(packet.lrh.slid);
-        if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).xmit_discards;
+        fabric_.count_dropped(packet);
         return;
     }
     enter(*devices_[port], packet);

@@ -95,7 +95,7 @@ RoceError parse_network(std::uint16_t type, std::span<const std::byte>& ip, Grh&
     }
     if (ip.size() < kIpv6Bytes) return RoceError::kTruncated;
     const GrhFields header = parse_grh(ip.first<kIpv6Bytes>());
-    if (header.version != kGrhVersion) return RoceError::kIpHeader;
+    if (header.version != kGrhIpVersion) return RoceError::kIpHeader;
     if (header.next_header != kProtocolUdp) return RoceError::kOtherProtocol;
     if (kIpv6Bytes + header.payload_length > ip.size()) return RoceError::kTruncated;
     grh = header.grh;

@@ -14,12 +14,9 @@
 
 #include "net/wire/mac_address.h"
 #include "net/wire/packet.h"
+#include "net/wire/time.h"
 
 namespace uib::net {
-
-/// Nanoseconds of the lane's monotonic clock.
-using Time = std::uint64_t;
-inline constexpr Time kNoDeadline = ~Time{0};
 
 class PacketSink {
   public:

@@ -51,11 +51,6 @@ constexpr IcrcMask kGlobalMask = [] {
     return mask;
 }();
 
-/// ICRC of a packet from the LRH to the byte in front of the ICRC.
-std::uint32_t link_icrc(std::span<const std::byte> bytes, bool has_grh) {
-    return icrc(has_grh ? kGlobalMask : kLocalMask, bytes);
-}
-
 /// Behind the LRH, in front of the VCRC.
 DecodeError decode_raw(std::span<const std::byte> body, Packet& out) {
     if (out.kind == PacketKind::kRawEthertype) {
@@ -73,13 +68,17 @@ DecodeError decode_raw(std::span<const std::byte> body, Packet& out) {
 DecodeError decode_grh(std::span<const std::byte> bytes, Packet& out) {
     const GrhFields fields = parse_grh(bytes.first<kGrhBytes>());
     out.grh = fields.grh;
-    if (fields.version != kGrhVersion) return DecodeError::kGrhVersion;
+    if (fields.version != kGrhIpVersion) return DecodeError::kGrhVersion;
     if (fields.next_header != kIbaNextHeader) return DecodeError::kGrhNextHeader;
     if (fields.payload_length != bytes.size() - kGrhBytes) return DecodeError::kGrhLength;
     return DecodeError::kNone;
 }
 
 }  // namespace
+
+std::uint32_t link_icrc(std::span<const std::byte> bytes, bool has_grh) {
+    return icrc(has_grh ? kGlobalMask : kLocalMask, bytes);
+}
 
 std::size_t encoded_bytes(const Packet& packet) {
     if (packet.kind == PacketKind::kEthernet) return packet.payload.size();

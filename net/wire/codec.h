@@ -62,6 +62,9 @@ std::size_t encode_transport(const Packet& packet, std::span<std::byte> out);
 /// errors there are kTooShort, kTransportVersion and kPadding.
 DecodeError decode_transport(std::span<const std::byte> bytes, Packet& out);
 
+/// ICRC of a packet from the LRH to the byte in front of the ICRC (7.8.1); `has_grh` says how it is masked.
+std::uint32_t link_icrc(std::span<const std::byte> bytes, bool has_grh);
+
 /// One line for people: opcode, addresses, PSN and what the opcode carries.
 std::string describe(const Packet& packet);
 

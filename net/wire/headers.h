@@ -34,7 +34,7 @@ struct BthFields {
     std::uint8_t version = 0;
 };
 
-inline constexpr std::uint8_t kGrhVersion = 6;
+inline constexpr std::uint8_t kGrhIpVersion = 6;
 inline constexpr std::uint8_t kIbaNextHeader = 0x1B;
 
 void build_lrh(const LrhFields& fields, std::span<std::byte, kLrhBytes> out);

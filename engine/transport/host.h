@@ -22,6 +22,9 @@ struct PortView {
     std::span<const std::uint16_t> pkeys;  ///< empty: the QP's P_Key is the only one
     std::uint8_t lmc = 0;                  ///< path bits that a SLID may have
     StaticRate* static_rate = nullptr;     ///< nullptr: no static rate control
+    /// Packets that a requester may have under way; 0: as many as PSNs allow. A link that loses what its
+    /// receiver has no room for needs a limit.
+    std::uint32_t flight_limit = 0;
 };
 
 /// An XRC shared receive queue as a target QP finds it: its PD holds for the message's access checks, its CQ

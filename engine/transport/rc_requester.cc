@@ -52,11 +52,25 @@ std::uint32_t RcRequester::run(std::uint32_t budget) {
             ++used;
             continue;
         }
-        const std::uint32_t packets = emit(budget - used);
+        const std::uint32_t room = flight_room();
+        if (room == 0) {
+            wait();
+            break;
+        }
+        const std::uint32_t packets = emit(std::min(budget - used, room));
         if (packets == 0) break;
         used += packets;
     }
     return used;
+}
+
+// Packets that may follow those under way. An acknowledge is due for one of them: it is asked for more often
+// than the limit is long.
+std::uint32_t RcRequester::flight_room() const {
+    const std::uint32_t limit = machine_.port().flight_limit;
+    if (limit == 0) return kPsnWindow;
+    const std::uint32_t under_way = psn_distance(una_psn_, next_psn_);
+    return under_way >= limit ? 0 : limit - under_way;
 }
 
 RcRequester::Step RcRequester::wait() {

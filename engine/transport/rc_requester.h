@@ -49,6 +49,7 @@ class RcRequester {
 
     // rc_requester.cc: what to send next
     Step prepare();
+    [[nodiscard]] std::uint32_t flight_room() const;
     Step begin();
     Step reload();
     Step check_answered(RequestKind kind);
@@ -70,6 +71,7 @@ class RcRequester {
     void emit_atomic(const SendRecord& record);
     std::uint32_t emit_atomic_write();
     void prepare_request(net::Operation operation);
+    [[nodiscard]] std::uint32_t ack_every() const;
     bool wants_ack(const SendRecord& record, bool last);
     void sent(std::uint32_t psns, bool response_expected, bool last);
 

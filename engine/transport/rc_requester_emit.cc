@@ -55,8 +55,14 @@ std::uint32_t RcRequester::emit_payload(SendRecord& record, std::uint32_t budget
     return packets;
 }
 
+// Several times within the packets that may be under way, so that these never run out unasked.
+std::uint32_t RcRequester::ack_every() const {
+    const std::uint32_t limit = machine_.port().flight_limit;
+    return limit == 0 ? kAckEvery : std::clamp(limit / 4, 1U, kAckEvery);
+}
+
 bool RcRequester::wants_ack(const SendRecord& record, bool last) {
-    if (force_ack_ || since_ack_ + 1 >= kAckEvery) return true;
+    if (force_ack_ || since_ack_ + 1 >= ack_every()) return true;
     if (psn_add(next_psn_, 1) != max_psn_ && next_psn_ != max_psn_) return last && record.limited;
     if (record.limited && (cursor_packet_ == 0 || last)) return true;
     if (next_psn_ != max_psn_) return true;  // the end of what is sent again

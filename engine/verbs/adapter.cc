@@ -287,7 +287,8 @@ void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {
 
 transport::PortView Adapter::port_of(const transport::QueuePair& machine) {
     Device& device = static_cast<Qp*>(machine.config().owner)->device();
-    return {device.gids(), device.pkeys(), 0, &device.static_rate};
+    return {device.gids(), device.pkeys(), 0, &device.static_rate,
+            device.uplink() == nullptr ? 0 : kFlightLimit};
 }
 
 transport::Status Adapter::bind_window(transport::QueuePair& machine, const transport::SendRequest& request) {

@@ -137,6 +137,8 @@ class Adapter final : public transport::Host {
     static constexpr std::size_t kQueueDepth = 2048;  ///< packets that the internal port holds in a turn
     static constexpr std::uint32_t kBurst = 64;       ///< packets a QP may send in a turn
     static constexpr std::uint32_t kIdleTurns = 64;
+    /// Packets a QP may have under way outside: a share of what a receiver's ring holds (net/port/dpdk).
+    static constexpr std::uint32_t kFlightLimit = 256;
     static constexpr std::size_t kStagingBytes = std::size_t{512} << 10;
 
     struct TimerEntry {

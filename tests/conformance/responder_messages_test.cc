@@ -89,6 +89,29 @@ TEST_P(Responder, C9_69_reads_are_cut_by_every_mtu) {
     }
 }
 
+TEST_P(Responder, C9_77_a_message_may_end_exactly_where_its_region_does) {
+    ROWS("C9-77", "C9-89");
+    XRC_ROWS("o9-43");
+    connect();
+    constexpr std::uint64_t kEnd = kBase + Station::kMemory;
+    peer.posts_receive(0, Station::kMemory - 700, 700);
+    peer.sends(send_first(0));
+    peer.sends(send_middle(1));
+    peer.sends(send_last(2, 188).asks_ack());
+    peer.expects(ack(2));
+    EXPECT_EQ(peer.receives(0).byte_len, 700U);
+    peer.sends(write_first(3, peer.rkey(), kEnd - 300, 300));
+    peer.sends(write_last(4, 44).asks_ack());
+    peer.expects(ack(4));
+    peer.sends(read(5, peer.rkey(), kEnd - 300, 300));
+    peer.expects(response_first(5));
+    peer.expects(response_last(6, 44));
+    peer.sends(fetch_add(7, peer.rkey(), kEnd - 8, 1));
+    peer.expects(Frame(Op::kAtomicAcknowledge, 7));
+    peer.sends(read(8, peer.rkey(), kEnd, 0));
+    peer.expects(response_only(8, 0));
+}
+
 TEST_P(Responder, C9_75_after_a_read_the_psn_behind_its_responses_is_expected) {
     ROWS("C9-75", "C9-62", "C9-74");
     XRC_ROWS("o9-40", "o9-29", "o9-39");

@@ -45,13 +45,14 @@ TEST_F(Ud, C9_205_what_does_not_fit_is_dropped) {
     connect();
     peer.posts_receive(0, 0, 139);
     dropped(datagram(0, 100));  // with the 40 bytes of the GRH's place
-    dropped(datagram(0, 260));  // more than the MTU
     peer.sends(datagram(0, 99));
     EXPECT_EQ(peer.receives(0).byte_len, 139U);
     peer.posts_receive(1, 0, 296);
     peer.sends(datagram(0, 256));
     EXPECT_EQ(peer.receives(1).byte_len, 296U);
-    peer.posts_receive(2, 0, 296);
+    peer.posts_receive(2, 0, 1000);
+    dropped(datagram(0, 257));  // more than the MTU
+    dropped(datagram(0, 300));
     peer.sends(datagram(0, 0));
     EXPECT_EQ(peer.receives(2).byte_len, 40U);
 }

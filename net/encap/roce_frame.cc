@@ -16,7 +16,8 @@ constexpr std::size_t kMacBytes = 6;
 constexpr std::size_t kMinFrame = 60;
 constexpr std::size_t kIpv6Bytes = 40;
 constexpr std::size_t kUdpBytes = 8;
-constexpr std::size_t kLrhOnes = 8;  // of the ICRC: a RoCE packet has no LRH
+constexpr std::size_t kLrhOnes = 8;  // of the ICRC: a RoCE packet has no LRH; in the frame, the end of the
+                                     // Ethernet header lies there
 constexpr std::uint16_t kTypeIpv4 = 0x0800;
 constexpr std::uint16_t kTypeIpv6 = 0x86DD;
 constexpr std::uint16_t kTypeVlan = 0x8100;
@@ -41,23 +42,31 @@ void build_ipv6(const Grh& grh, std::size_t behind, std::byte* out) {
     std::copy_n(reinterpret_cast<const std::byte*>(grh.dgid.data()), grh.dgid.size(), out + 24);
 }
 
-/// ICRC over IP, UDP and transport as they stand in the frame (A17: fields that change on the way count as
-/// ones).
-std::uint32_t roce_icrc(std::span<const std::byte> from_ip, bool ipv4, std::size_t transport_at) {
-    std::array<std::byte, kIcrcPrefixMax> prefix;
-    std::fill_n(prefix.begin(), kLrhOnes, kOnes);
-    std::copy_n(from_ip.begin(), transport_at, prefix.begin() + kLrhOnes);
-    std::byte* const ip = prefix.data() + kLrhOnes;
+/// What the ICRC takes for ones (A17.4.8: fields that change on the way), from eight bytes before the IP
+/// header.
+constexpr IcrcMask icrc_mask(bool ipv4) {
+    constexpr std::size_t kBthMaskedByte = 4;  // FECN, BECN, Resv6
+    IcrcMask mask{};
+    for (std::size_t i = 0; i < kLrhOnes; ++i) mask.bytes[i] = kOnes;
+    const auto ip = [&mask](std::size_t at) -> std::byte& { return mask.bytes[kLrhOnes + at]; };
     if (ipv4) {
-        ip[1] = ip[8] = ip[10] = ip[11] = kOnes;  // type of service, TTL, checksum
+        ip(1) = ip(8) = ip(10) = ip(11) = kOnes;  // type of service, TTL, checksum
     } else {
-        ip[0] |= std::byte{0x0F};  // traffic class, flow label
-        ip[1] = ip[2] = ip[3] = kOnes;
-        ip[7] = kOnes;  // hop limit
+        ip(0) = std::byte{0x0F};  // traffic class, flow label
+        ip(1) = ip(2) = ip(3) = kOnes;
+        ip(7) = kOnes;  // hop limit
     }
-    std::byte* const udp = ip + transport_at - kUdpBytes;
-    udp[6] = udp[7] = kOnes;  // checksum
-    return icrc(std::span(prefix).first(kLrhOnes + transport_at), from_ip.subspan(transport_at));
+    const std::size_t udp = ipv4 ? kIpv4Bytes : kIpv6Bytes;
+    ip(udp + 6) = ip(udp + 7) = kOnes;  // checksum
+    ip(udp + kUdpBytes + kBthMaskedByte) = kOnes;
+    return mask;
+}
+constexpr IcrcMask kIpv4Mask = icrc_mask(true);
+constexpr IcrcMask kIpv6Mask = icrc_mask(false);
+
+/// ICRC of the `bytes` bytes from the IP header at `ip` on, which stands in a frame.
+std::uint32_t roce_icrc(const std::byte* ip, std::size_t bytes, bool ipv4) {
+    return icrc(ipv4 ? kIpv4Mask : kIpv6Mask, {ip - kLrhOnes, kLrhOnes + bytes});
 }
 
 /// Ethernet addresses, tag and type; the bytes taken, 0 if the frame is too short.
@@ -143,7 +152,7 @@ std::size_t encode_roce(const Packet& packet, const RoceEnvelope& envelope, std:
     const std::size_t transport_at = ip_bytes + kUdpBytes;
     std::byte* const bth = ip + transport_at;
     encode_transport(packet, {bth, transport});
-    store_icrc(roce_icrc({ip, transport_at + transport}, ipv4, transport_at),
+    store_icrc(roce_icrc(ip, transport_at + transport, ipv4),
                std::span<std::byte, kIcrcBytes>(bth + transport, kIcrcBytes));
     const auto written = static_cast<std::size_t>(bth + behind_udp - out.data());
     if (packet.damaged_bit != 0) flip_bit({ip, transport_at + behind_udp}, packet.damaged_bit);
@@ -171,7 +180,7 @@ RoceError decode_roce(std::span<const std::byte> frame, Packet& out, RoceEnvelop
     const std::size_t transport_at = length + kUdpBytes;
     if (ip.size() < transport_at + kBthBytes + kIcrcBytes) return RoceError::kUdpLength;
     const std::span<const std::byte> covered = ip.first(ip.size() - kIcrcBytes);
-    if (roce_icrc(covered, type == kTypeIpv4, transport_at) != load_icrc(ip.last<kIcrcBytes>()))
+    if (roce_icrc(covered.data(), covered.size(), type == kTypeIpv4) != load_icrc(ip.last<kIcrcBytes>()))
         return RoceError::kIcrc;
     out.has_grh = true;
     out.kind = PacketKind::kTransport;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "net/encap/port_4791.h"
+#include "net/wire/gid.h"
 
 namespace uib::net {
 namespace {
@@ -22,7 +23,11 @@ bool reaches(const std::vector<Gid>& gids, const Gid& to) {
 
 RoceUplink::RoceUplink(std::unique_ptr<FramePort> port, const std::string& interface,
                        std::optional<std::uint16_t> vlan)
-    : udp_port_(hold_roce_port()), port_(std::move(port)), network_(interface), vlan_(vlan) {
+    : udp_port_(hold_roce_port()),
+      port_(std::move(port)),
+      network_(interface),
+      memberships_(interface),
+      vlan_(vlan) {
     refresh_addresses();
     active_ = port_->link_up();
     mtu_ = ib_mtu_within(port_->mtu(), kOverhead);
@@ -38,10 +43,17 @@ void RoceUplink::refresh_addresses() {
 void RoceUplink::check_host(Time now) {
     next_check_ = now + kCheckInterval;
     if (network_.poll()) refresh_addresses();
+    if (now >= next_forget_) {
+        next_forget_ = now + kForgetInterval;
+        network_.forget();
+    }
     last_known_ = false;
+    port_->refresh();
     if (const bool up = port_->link_up(); up != active_) {
         active_ = up;
         changes_ |= kUplinkState;
+        // An interface that came back has forgotten its groups; one that was down only joins them again.
+        if (up) join_refused_ += memberships_.join_again();
     }
     if (const std::uint32_t mtu = ib_mtu_within(port_->mtu(), kOverhead); mtu != mtu_) {
         mtu_ = mtu;
@@ -88,7 +100,15 @@ RoceEnvelope RoceUplink::envelope_for(const Packet& packet, const MacAddress& to
     return envelope;
 }
 
+void RoceUplink::join(const Gid& group) {
+    if (!memberships_.join(group)) ++join_refused_;
+}
+
 void RoceUplink::send(const Packet& packet) {
+    if (is_ipv4(packet.grh.sgid) != is_ipv4(packet.grh.dgid)) {
+        ++mixed_families_;
+        return;
+    }
     if (!last_known_ || packet.grh.dgid != last_to_) {
         switch (network_.resolve(packet.grh.dgid, last_mac_)) {
             case HostNetwork::Resolution::kUnreachable:
@@ -192,6 +212,8 @@ std::vector<Uplink::Counter> RoceUplink::counters() {
         {"tx_too_long", port.tx_too_long},
         {"tx_no_route", no_route_},
         {"tx_unresolved", unresolved_},
+        {"tx_mixed_families", mixed_families_},
+        {"join_refused", join_refused_},
         {"rx_other_host", other_host_},
         {"rx_congested", congested_},
     };

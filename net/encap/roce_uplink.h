@@ -14,6 +14,7 @@
 
 #include "net/encap/roce_frame.h"
 #include "net/encap/uplink.h"
+#include "net/netlink/group_memberships.h"
 #include "net/netlink/host_network.h"
 #include "net/port/frame_port.h"
 
@@ -40,9 +41,12 @@ class RoceUplink final : public Uplink {
     [[nodiscard]] std::vector<Gid> gids() const override { return gids_; }
     std::uint8_t take_changes() override { return std::exchange(changes_, std::uint8_t{0}); }
     std::vector<Counter> counters() override;
+    void join(const Gid& group) override;
+    void leave(const Gid& group) override { memberships_.leave(group); }
 
   private:
     static constexpr Time kCheckInterval = 50'000'000;
+    static constexpr Time kForgetInterval = 5'000'000'000;  ///< ways are asked for again
     static constexpr Time kPendingTime = 1'000'000'000;
     static constexpr Time kPendingRetry = 1'000'000;
     static constexpr std::size_t kPendingMax = 256;
@@ -64,6 +68,7 @@ class RoceUplink final : public Uplink {
     std::shared_ptr<const void> udp_port_;
     std::unique_ptr<FramePort> port_;
     HostNetwork network_;
+    GroupMemberships memberships_;
     std::optional<std::uint16_t> vlan_;
     std::vector<Gid> gids_;
     bool active_ = false;
@@ -71,6 +76,7 @@ class RoceUplink final : public Uplink {
     std::uint8_t changes_ = 0;
     Time now_ = 0;
     Time next_check_ = 0;
+    Time next_forget_ = 0;
     Time next_retry_ = kNoDeadline;
     Gid last_to_{};  ///< resolved last, valid while last_known_
     MacAddress last_mac_{};
@@ -79,6 +85,8 @@ class RoceUplink final : public Uplink {
     std::array<std::uint64_t, kRoceErrorCount> errors_{};
     std::uint64_t other_host_ = 0;
     std::uint64_t no_route_ = 0;
+    std::uint64_t mixed_families_ = 0;
+    std::uint64_t join_refused_ = 0;
     std::uint64_t unresolved_ = 0;
     std::uint64_t congested_ = 0;
 };

@@ -62,6 +62,10 @@ class Uplink {
     /// UplinkChange bits since the last call.
     virtual std::uint8_t take_changes() = 0;
     virtual std::vector<Counter> counters() = 0;
+
+    /// The port has, or no longer has, queue pairs in a multicast group: what leads its packets here is told.
+    virtual void join(const Gid& /*group*/) {}
+    virtual void leave(const Gid& /*group*/) {}
 };
 
 /// Largest IB MTU whose packets fit into `frame_bytes` bytes behind an Ethernet header, when `overhead` bytes

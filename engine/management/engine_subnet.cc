@@ -1,0 +1,51 @@
+#include "engine/management/engine_subnet.h"
+
+namespace uib::management {
+
+EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_guid,
+                           const std::string& description, const std::vector<AdapterConfig>& adapters)
+    : fabric_(fabric),
+      switch_(Node::of_switch(switch_guid, static_cast<unsigned>(fabric.ports()), description, fabric)) {
+    for (const AdapterConfig& config : adapters) {
+        auto made = std::make_unique<Adapter>(
+            Node::channel_adapter(config.guid, config.guid, 1, config.description), config.port, switch_);
+        made->node.connect(1, &made->to_switch);
+        switch_.connect(config.port + 1, &made->from_switch);
+        made->node.node().set_link(1, true);
+        switch_.node().set_link(config.port + 1, true);
+        adapters_.push_back(std::move(made));
+    }
+    for (const auto& adapter : adapters_) adapter->node.node().watch(this);
+    switch_.node().watch(this);
+}
+
+void EngineSubnet::run_manager(const SubnetOptions& options, Time now) {
+    SmpNode& node = adapters_.empty() ? switch_ : adapters_.front()->node;
+    manager_ = std::make_unique<SubnetManager>(node, adapters_.empty() ? 0 : 1, options);
+    manager_->start(now);
+}
+
+void EngineSubnet::set_external_link(PortIndex port, bool up, Time now) {
+    switch_.node().set_link(port + 1, up);
+    if (manager_ != nullptr) manager_->wake(now);
+}
+
+void EngineSubnet::on_port_changed(Node& node, unsigned port) {
+    for (std::size_t index = 0; index < adapters_.size(); ++index) {
+        const Adapter& adapter = *adapters_[index];
+        if (&node == &adapter.node.node() || (&node == &switch_.node() && port == adapter.port + 1))
+            refresh(index);
+    }
+}
+
+void EngineSubnet::refresh(std::size_t index) {
+    const Adapter& adapter = *adapters_[index];
+    const PortInfo& end = adapter.node.node().port(1).info;
+    const PortInfo& switch_side = switch_.node().port(adapter.port + 1).info;
+    fabric_.set_end_port(adapter.port,
+                         {static_cast<net::Lid>(end.lid), static_cast<std::uint8_t>(end.lmc),
+                          end.port_state == kStateActive && switch_side.port_state == kStateActive});
+    if (listener_) listener_(index);
+}
+
+}  // namespace uib::management

@@ -1,0 +1,78 @@
+// One engine's part of a subnet: a switch, the channel adapters behind its ports, the links between them, and
+// a subnet manager if this engine runs one.
+//
+// It keeps the switch's fast path (net/fabric) in step with what management sets at the ports. Ports of the
+// switch that lead out of the engine are its owner's: SMPs that leave there go to the link given to
+// connect(), and what arrives is given to receive().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/management/subnet_manager.h"
+
+namespace uib::management {
+
+class EngineSubnet final : public NodeWatcher {
+  public:
+    using PortIndex = net::InternalSwitch::PortIndex;
+
+    struct AdapterConfig {
+        PortIndex port = 0;  ///< of the fabric
+        std::uint64_t guid = 0;
+        std::string description;
+    };
+
+    /// All ports of `fabric` must be there. Links to `adapters` are up from the start; a port that is neither
+    /// external nor an adapter's stays down.
+    EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_guid, const std::string& description,
+                 const std::vector<AdapterConfig>& adapters);
+
+    /// Called after a value at an adapter's port has changed, with the adapter's number.
+    void on_change(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
+
+    /// Starts a subnet manager at the first adapter, or at the switch if there is none.
+    void run_manager(const SubnetOptions& options, Time now);
+    void stop_manager() { manager_.reset(); }
+    [[nodiscard]] SubnetManager* manager() { return manager_.get(); }
+    [[nodiscard]] const SubnetManager* manager() const { return manager_.get(); }
+
+    [[nodiscard]] SmpNode& switch_node() { return switch_; }
+    [[nodiscard]] const SmpNode& switch_node() const { return switch_; }
+    [[nodiscard]] std::size_t adapters() const { return adapters_.size(); }
+    [[nodiscard]] SmpNode& adapter(std::size_t index) { return adapters_[index]->node; }
+    [[nodiscard]] const SmpNode& adapter(std::size_t index) const { return adapters_[index]->node; }
+    /// What management has set at an adapter's port.
+    [[nodiscard]] const NodePort& port_of(std::size_t index) const { return adapter(index).node().port(1); }
+
+    // -- links out of the engine --
+    void connect(PortIndex port, SmpLink* link) { switch_.connect(port + 1, link); }
+    void set_external_link(PortIndex port, bool up, Time now);
+    void receive(PortIndex port, const SmpPacket& packet, Time now) {
+        switch_.receive(port + 1, packet, now);
+    }
+
+    // -- NodeWatcher --
+    void on_port_changed(Node& node, unsigned port) override;
+
+  private:
+    struct Adapter {
+        Adapter(Node made, PortIndex at, SmpNode& to)
+            : node(std::move(made)), port(at), to_switch(to, at + 1), from_switch(node, 1) {}
+        SmpNode node;
+        PortIndex port;
+        InternalSmpLink to_switch;
+        InternalSmpLink from_switch;
+    };
+    void refresh(std::size_t index);
+
+    net::InternalSwitch& fabric_;
+    SmpNode switch_;
+    std::vector<std::unique_ptr<Adapter>> adapters_;
+    std::function<void(std::size_t)> listener_;
+    std::unique_ptr<SubnetManager> manager_;
+};
+
+}  // namespace uib::management

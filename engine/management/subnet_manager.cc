@@ -1,0 +1,236 @@
+#include "engine/management/subnet_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace uib::management {
+namespace {
+
+constexpr unsigned kLooksBetweenSweeps = 6;
+constexpr Time kFirstRetry = 500'000'000;
+constexpr Time kLastRetry = 16'000'000'000;
+/// Managers with one clock must not use the same transactions; their GUIDs differ in the low bits.
+constexpr unsigned kTransactionShift = 40;
+
+}  // namespace
+
+SubnetManager::SubnetManager(SmpNode& node, unsigned port, const SubnetOptions& options)
+    : node_(node),
+      port_(port),
+      options_(options),
+      guid_(node.node().end_port(port).guids[0]),
+      requests_(node, port, (guid_ << kTransactionShift) + 1, options.requests) {
+    node_.run_manager(port, this);
+}
+
+SubnetManager::~SubnetManager() {
+    node_.run_manager(port_, nullptr);
+}
+
+SmInfo SubnetManager::own_info() const {
+    return {guid_, 0, act_count_, options_.priority, static_cast<Number>(state_)};
+}
+
+bool SubnetManager::better(const SmInfo& other) const {
+    if (other.priority != options_.priority) return other.priority > options_.priority;
+    return other.guid < guid_;
+}
+
+void SubnetManager::start(Time now) {
+    now_ = now;
+    state_ = SmState::kDiscovering;
+    sweep();
+    progress();
+}
+
+void SubnetManager::wake(Time now) {
+    now_ = now;
+    if (state_ == SmState::kMaster || state_ == SmState::kDiscovering) {
+        changed_ = true;
+        schedule(now);
+        on_timer(now);
+    }
+}
+
+Time SubnetManager::next_deadline() const {
+    return phase_ == Phase::kIdle ? due_ : requests_.next_deadline();
+}
+
+void SubnetManager::on_timer(Time now) {
+    now_ = now;
+    requests_.on_timer(now);
+    if (phase_ == Phase::kIdle && due_ <= now) {
+        due_ = kNever;
+        switch (state_) {
+            case SmState::kMaster:
+                look();
+                break;
+            case SmState::kStandby:
+                poll();
+                break;
+            case SmState::kDiscovering:
+                sweep();
+                break;
+            case SmState::kNotActive:
+                break;
+        }
+    }
+    progress();
+}
+
+void SubnetManager::on_response(const SmpPacket& packet, Time now) {
+    now_ = now;
+    if (requests_.on_response(packet.smp)) progress();
+}
+
+// Whatever calls this within a call from here, the outermost loop does the work.
+void SubnetManager::progress() {
+    if (std::exchange(busy_, true)) return;
+    requests_.pump(now_);
+    while (requests_.idle() && phase_ != Phase::kIdle) {
+        advance();
+        requests_.pump(now_);
+    }
+    busy_ = false;
+}
+
+void SubnetManager::advance() {
+    switch (phase_) {
+        case Phase::kIdle:
+            return;
+        case Phase::kLook:
+            phase_ = Phase::kIdle;
+            if (changed_ || ++looks_ >= kLooksBetweenSweeps) {
+                sweep();
+            } else {
+                schedule(now_ + options_.sweep_interval);
+            }
+            return;
+        case Phase::kPoll:
+            phase_ = Phase::kIdle;
+            if (state_ == SmState::kStandby) {
+                schedule(now_ + options_.poll_interval);
+            } else {
+                sweep();
+            }
+            return;
+        case Phase::kDiscover:
+            phase_ = Phase::kManagers;
+            return ask_managers();
+        case Phase::kManagers:
+            return elect();
+        case Phase::kHandOver:  // it was not taken
+            incomplete_ = true;
+            return finish();
+        case Phase::kIdentify:
+            phase_ = Phase::kTables;
+            return set_tables();
+        case Phase::kTables:
+            phase_ = Phase::kArm;
+            return set_states(kStateInitialize, kStateArmed);
+        case Phase::kArm:
+            phase_ = Phase::kActivate;
+            return set_states(kStateArmed, kStateActive);
+        case Phase::kActivate:
+            ++sweeps_;
+            return finish();
+    }
+}
+
+void SubnetManager::finish() {
+    phase_ = Phase::kIdle;
+    if (std::exchange(groups_changed_, false)) regroup(now_);
+    if (incomplete_) {
+        changed_ = true;
+        schedule(now_ + std::min(kFirstRetry << std::min(failures_++, 8U), kLastRetry));
+    } else {
+        failures_ = 0;
+        if (options_.sweep_interval != 0) schedule(now_ + options_.sweep_interval);
+    }
+}
+
+// Another manager asks, or gives orders (14.4.1).
+net::Smp SubnetManager::on_sm_info(const net::Smp& request, Time now) {
+    now_ = now;
+    ++act_count_;
+    net::Smp reply = request;
+    reply.header.method = net::MadMethod::kGetResponse;
+    reply.header.status = 0;
+    const auto discover = [&] {
+        requests_.clear();
+        phase_ = Phase::kIdle;
+        changed_ = true;
+        schedule(now);
+    };
+    if (request.header.method == net::MadMethod::kSet) {
+        const std::uint32_t order = request.header.attribute_modifier;
+        if (order == kSmHandover && state_ != SmState::kNotActive) {
+            handed_over_ = true;
+            state_ = SmState::kMaster;
+            discover();
+        } else if (order == kSmDisable && state_ == SmState::kStandby) {
+            state_ = SmState::kNotActive;
+        } else if (order == kSmStandby && state_ == SmState::kNotActive) {
+            state_ = SmState::kDiscovering;
+            discover();
+        } else if (order == kSmDiscover && state_ == SmState::kStandby) {
+            state_ = SmState::kDiscovering;
+            discover();
+        } else if (order != kSmAcknowledge) {
+            reply.header.status = net::kMadInvalidValue;
+        }
+    } else if (request.header.method != net::MadMethod::kGet) {
+        reply.header.status = net::kMadMethodNotSupported;
+    }
+    reply.data.fill(std::byte{0});
+    encode(own_info(), reply.data);
+    return reply;
+}
+
+// Multicast groups.
+
+MulticastMembers SubnetManager::members() const {
+    MulticastMembers all;
+    for (const auto& [gid, group] : groups_) all[group.mlid] = group.ports;
+    return all;
+}
+
+net::Lid SubnetManager::join(const net::Gid& gid, std::uint64_t port_guid, Time now) {
+    if (state_ != SmState::kMaster) return 0;
+    const auto found = groups_.find(gid);
+    net::Lid mlid = found == groups_.end() ? net::Lid{0} : found->second.mlid;
+    if (mlid == 0) {
+        std::set<net::Lid> used;
+        for (const auto& [other, group] : groups_) used.insert(group.mlid);
+        mlid = net::kMulticastLidFirst;
+        while (used.contains(mlid)) ++mlid;
+        if (mlid == net::kPermissiveLid) return 0;
+    }
+    Group& group = groups_[gid];
+    group.mlid = mlid;
+    if (group.ports.insert(port_guid).second) regroup(now);
+    return mlid;
+}
+
+void SubnetManager::leave(const net::Gid& gid, std::uint64_t port_guid, Time now) {
+    const auto found = groups_.find(gid);
+    if (found == groups_.end() || found->second.ports.erase(port_guid) == 0) return;
+    if (found->second.ports.empty()) groups_.erase(found);
+    regroup(now);
+}
+
+void SubnetManager::regroup(Time now) {
+    now_ = now;
+    if (state_ != SmState::kMaster) return;
+    if (phase_ != Phase::kIdle) {
+        groups_changed_ = true;
+        return;
+    }
+    incomplete_ = false;
+    routes_ = compute_routes(topology_, lids_, options_.lmc, members());
+    phase_ = Phase::kTables;
+    set_tables();
+    progress();
+}
+
+}  // namespace uib::management

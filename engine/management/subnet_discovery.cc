@@ -5,6 +5,12 @@
 #include "engine/management/subnet_manager.h"
 
 namespace uib::management {
+namespace {
+
+/// Discoveries in a row that wait for a manager that does not answer.
+constexpr unsigned kPatience = 4;
+
+}  // namespace
 
 /// An answer that says that the request was not carried out counts as none.
 SmpRequests::Done SubnetManager::checked(SmpRequests::Done done) {
@@ -22,7 +28,7 @@ void SubnetManager::sweep() {
     topology_.clear();
     others_.clear();
     fresh_.clear();
-    incomplete_ = changed_ = false;
+    incomplete_ = changed_ = silent_rival_ = false;
     looks_ = 0;
     due_ = kNever;
     ++act_count_;
@@ -102,8 +108,9 @@ void SubnetManager::ask_managers() {
         const PortRecord& end = node.ports[node.end_port()];
         if (node.guid() == guid_ || !end.known || (end.info.capability_mask & kIsSm) == 0) continue;
         const DirectedPath path = node.path;
-        // One that does not answer, or no longer runs, is no rival.
         requests_.get(path, AttributeId::kSmInfo, 0, [=, this](const net::Smp* reply) {
+            silent_rival_ = silent_rival_ || reply == nullptr;
+            // One that no longer runs is no rival.
             if (reply != nullptr && reply->header.status == 0)
                 others_.push_back({decode_sm_info(reply->data), path});
         });
@@ -122,6 +129,12 @@ void SubnetManager::elect() {
     }
     if (best != nullptr && state_ != SmState::kMaster) return follow(*best);
     if (best != nullptr && !taking_over) return hand_over(*best);
+    if (silent_rival_) {
+        // Its node has answered, so it may well be there: two masters at once are worse than none for a
+        // while.
+        incomplete_ = true;
+        if (state_ != SmState::kMaster && failures_ < kPatience) return finish();
+    }
     // Another master, or one before, may have set anything anywhere.
     const auto is_master = [](const OtherManager& other) {
         return other.info.sm_state() == SmState::kMaster;

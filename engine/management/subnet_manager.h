@@ -147,6 +147,7 @@ class SubnetManager final : public SmpManager {
     bool busy_ = false;
     bool changed_ = false;         ///< a look has found a switch with a changed port
     bool incomplete_ = false;      ///< something of this sweep did not answer or refused
+    bool silent_rival_ = false;    ///< a node says that it has a manager, which does not answer
     bool handed_over_ = false;     ///< another master has handed over to this manager
     bool groups_changed_ = false;  ///< during a sweep
     unsigned failures_ = 0;        ///< incomplete sweeps in a row

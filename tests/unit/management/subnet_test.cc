@@ -95,7 +95,7 @@ TEST(Subnet, AMasterHandsOverToABetterManagerThatComesLater) {
 
 TEST(Subnet, ASquareOfSwitchesWithOneLinkToSpare) {
     for (unsigned seed = 0; seed < 5; ++seed) {
-        SubnetWorld world(seed, 0.1);
+        SubnetWorld world(seed, 0.03);
         for (unsigned i = 0; i < 4; ++i)
             world.add({.guid = 0x10ULL * (4 - i), .adapters = 2, .externals = 3});
         std::vector<std::size_t> wires;

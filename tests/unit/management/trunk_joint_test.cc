@@ -1,0 +1,192 @@
+// Engines joined by trunks: frames in memory, subnet managers, packets from end port to end port.
+#include "engine/management/trunk_joint.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "net/port/memory_port.h"
+#include "net/wire/codec.h"
+
+namespace uib::management {
+namespace {
+
+constexpr Time kMillisecond = 1'000'000;
+constexpr unsigned kAdapters = 2;
+constexpr unsigned kSlots = 2;
+
+class JoinedEngines : public ::testing::Test {
+  protected:
+    struct Arrived {
+        net::InternalSwitch::PortIndex port;
+        std::uint32_t psn;
+        std::vector<std::byte> payload;
+    };
+    struct Engine {
+        net::InternalSwitch fabric;
+        std::unique_ptr<EngineSubnet> subnet;
+        net::MemoryPort* frames = nullptr;
+        std::unique_ptr<TrunkJoint> joint;
+        std::vector<Arrived> arrived;
+        bool silent = false;
+    };
+
+    Engine& add(std::uint64_t guid, std::uint8_t mac) {
+        auto engine = std::make_unique<Engine>();
+        std::vector<EngineSubnet::AdapterConfig> adapters;
+        for (unsigned i = 0; i < kAdapters; ++i)
+            adapters.push_back({engine->fabric.add_port(), guid + i, "adapter"});
+        const auto first = static_cast<net::InternalSwitch::PortIndex>(engine->fabric.ports());
+        for (unsigned i = 0; i < kSlots; ++i) engine->fabric.add_external_port();
+        engine->subnet = std::make_unique<EngineSubnet>(engine->fabric, guid + 0x1000, "switch", adapters);
+        auto port = std::make_unique<net::MemoryPort>(net::MacAddress{2, 0, 0, 0, 0, mac}, 4500);
+        engine->frames = port.get();
+        net::IbTrunkOptions options;
+        options.identity = guid;
+        options.slots = kSlots;
+        options.link.role = net::link::PortRole::kSwitch;
+        engine->joint = std::make_unique<TrunkJoint>(std::make_unique<net::IbTrunk>(std::move(port), options),
+                                                     *engine->subnet, engine->fabric, first);
+        engine->subnet->run_manager({}, now_);
+        engines_.push_back(std::move(engine));
+        return *engines_.back();
+    }
+
+    void run(Time time) {
+        for (const Time end = now_ + time; now_ < end; now_ += kMillisecond / 2) step();
+    }
+    void step() {
+        for (const auto& engine : engines_) {
+            if (engine->subnet->manager()->next_deadline() <= now_) engine->subnet->manager()->on_timer(now_);
+            engine->joint->receive(now_, [&](net::InternalSwitch::PortIndex port, net::Packet& packet) {
+                engine->arrived.push_back(
+                    {port, packet.bth.psn, {packet.payload.begin(), packet.payload.end()}});
+            });
+            engine->joint->end_turn(now_);
+            for (; !engine->frames->sent.empty(); engine->frames->sent.pop_front()) {
+                if (engine->silent || (lose && lose())) continue;
+                const net::MemoryPort::Frame& frame = engine->frames->sent.front();
+                for (const auto& to : engines_) {
+                    if (to == engine || to->silent) continue;
+                    const net::MacAddress mac = to->frames->mac();
+                    if (frame[0] == std::byte{0xFF} || frame[5] == std::byte{mac[5]})
+                        to->frames->arriving.push_back(frame);
+                }
+            }
+        }
+    }
+    static net::Lid lid(const Engine& engine, unsigned adapter) {
+        return static_cast<net::Lid>(engine.subnet->port_of(adapter).info.lid);
+    }
+    static bool active(const Engine& engine, unsigned adapter) {
+        return engine.subnet->port_of(adapter).info.port_state == kStateActive;
+    }
+    static net::Packet packet(net::Lid from, net::Lid to, std::uint32_t psn,
+                              std::span<const std::byte> payload) {
+        net::Packet out;
+        out.lrh.slid = from;
+        out.lrh.dlid = to;
+        out.bth.opcode = 0x04;
+        out.bth.dest_qp = 9;
+        out.bth.psn = psn;
+        out.bth.pad = static_cast<std::uint8_t>(-payload.size() & 3);
+        out.payload = payload;
+        return out;
+    }
+    void expect_reachable(Engine& from, unsigned a, Engine& to, unsigned b) {
+        const net::Lid target = lid(to, b);
+        const auto port = from.fabric.route(target);
+        ASSERT_NE(port, net::InternalSwitch::kNoPort) << "LID " << target;
+        ASSERT_TRUE(from.fabric.external(port));
+        std::vector<std::byte> payload(777);
+        for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(i * 3);
+        to.arrived.clear();
+        from.joint->send(port, packet(lid(from, a), target, 42, payload), now_);
+        run(3 * kMillisecond);
+        ASSERT_EQ(to.arrived.size(), 1U) << lid(from, a) << " to " << target;
+        EXPECT_EQ(to.arrived[0].port, b);
+        EXPECT_EQ(to.arrived[0].payload, payload);
+    }
+
+    Time now_ = 1'000'000'000;
+    std::vector<std::unique_ptr<Engine>> engines_;
+    std::function<bool()> lose;
+};
+
+TEST_F(JoinedEngines, TwoEnginesBecomeOneSubnet) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    std::set<net::Lid> lids;
+    for (Engine* engine : {&a, &b}) {
+        for (unsigned i = 0; i < kAdapters; ++i) {
+            EXPECT_TRUE(active(*engine, i));
+            EXPECT_TRUE(lids.insert(lid(*engine, i)).second) << "LID twice";
+        }
+    }
+    EXPECT_EQ(a.subnet->manager()->state(), SmState::kMaster) << "the lower GUID";
+    EXPECT_EQ(b.subnet->manager()->state(), SmState::kStandby);
+    for (unsigned i = 0; i < kAdapters; ++i)
+        for (unsigned k = 0; k < kAdapters; ++k) {
+            expect_reachable(a, i, b, k);
+            expect_reachable(b, k, a, i);
+        }
+}
+
+TEST_F(JoinedEngines, NothingIsLostWhenTheSenderIsFasterThanTheLink) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    const net::Lid target = lid(b, 1);
+    const auto port = a.fabric.route(target);
+    ASSERT_NE(port, net::InternalSwitch::kNoPort);
+    a.frames->depth = 3;
+    const std::vector<std::byte> payload(2048, std::byte{7});
+    std::uint32_t psn = 0;
+    while (psn < 500) {
+        for (std::uint32_t i = std::min(a.joint->room(), 500 - psn); i > 0; --i)
+            a.joint->send(port, packet(lid(a, 0), target, psn++, payload), now_);
+        step();
+        now_ += kMillisecond / 2;
+    }
+    run(500 * kMillisecond);
+    ASSERT_EQ(b.arrived.size(), 500U);
+    for (std::uint32_t i = 0; i < 500; ++i) EXPECT_EQ(b.arrived[i].psn, i);
+    EXPECT_GT(a.joint->counters().waited, 0U);
+    EXPECT_EQ(a.joint->counters().discarded, 0U);
+}
+
+TEST_F(JoinedEngines, TheSubnetHealsWhenAnEngineComesBack) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    const net::Lid before = lid(b, 0);
+    a.silent = true;
+    run(4000 * kMillisecond);
+    EXPECT_EQ(b.subnet->manager()->state(), SmState::kMaster) << "took over";
+    EXPECT_TRUE(active(b, 0));
+    a.silent = false;
+    run(6000 * kMillisecond);
+    EXPECT_NE(lid(a, 0), lid(b, 0));
+    EXPECT_EQ(lid(b, 0), before) << "LIDs are kept";
+    expect_reachable(a, 0, b, 0);
+    expect_reachable(b, 1, a, 1);
+}
+
+TEST_F(JoinedEngines, ALossyWireBecomesASubnetToo) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    std::uint32_t state = 5;
+    lose = [&state] {
+        state = state * 1664525 + 1013904223;
+        return (state >> 24) < 13;  // 5 %
+    };
+    run(10'000 * kMillisecond);
+    lose = nullptr;
+    run(1000 * kMillisecond);
+    expect_reachable(a, 0, b, 0);
+    expect_reachable(b, 0, a, 0);
+}
+
+}  // namespace
+}  // namespace uib::management

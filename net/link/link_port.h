@@ -5,15 +5,20 @@
 // link packets, schedules (VL15, flow control, then data VLs by arbitration) and holds packets while their VL
 // has no credits.
 //
-//   enqueue(), forward() -> [send queue per VL] -> next_frame() ~wire~ on_frame() -> [buffer per VL] ->
-//   front(), pop()
+//     enqueue(), forward() -> [send queue per VL] -> next_frame() ~wire~ on_frame() -> [buffer per VL]
+//     -> front(), pop()
 //
 // Credits are the buffers' free blocks: pop() makes them, a flow control packet takes them to the peer, at
 // the latest three quarters of the 65536 symbol times after the one before, at once if the peer may be
-// waiting. Whatever a packet is discarded for has a counter: the port's of chapter 16, and one for each
-// check. An error that asks for it (7.12.2) makes the link retrain: for LinkConfig::training_time it is as if
-// the physical link were down. The peer is not told; what it sends meanwhile is lost and counts as such. One
-// thread. Nothing is allocated after construction but by set_arbitration(). Times given never fall.
+// waiting. A port that waits for credits itself sends its own more often, so that what was lost is made good
+// soon.
+//
+// Whatever a packet is discarded for has a counter: the port's of chapter 16, and one for each check.
+//
+// An error that asks for it (7.12.2) makes the link retrain: for LinkConfig::training_time it is as if the
+// physical link were down. The peer is not told; what it sends meanwhile is lost and counts as such.
+//
+// One thread. Nothing is allocated after construction but by set_arbitration(). Times given never fall.
 #pragma once
 
 #include <array>
@@ -117,6 +122,7 @@ class LinkPort {
         PacketRing buffer;
         SendCredits credits_out{};
         ReceiveCredits credits_in{};
+        Time update_sent = 0;
         Time update_due = kNoDeadline;
         Time watchdog = kNoDeadline;
         Time head_since = 0;  ///< since when the queue's head has been it

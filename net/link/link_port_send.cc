@@ -12,6 +12,9 @@ namespace {
 /// A flow control packet leaves this much before it must (7.9.4), so that an owner that comes late is in
 /// time.
 constexpr Time kUpdateDueSymbols = kUpdateSymbols / 4 * 3;
+/// And this long after the one before while a packet waits for credits: if packets were lost, the peer's
+/// credits lack until it has got FCTBS.
+constexpr Time kWaitingUpdateSymbols = kUpdateSymbols / 64;
 
 bool is_raw(LinkNextHeader next) {
     return next == LinkNextHeader::kRawEthertype || next == LinkNextHeader::kRawIpv6;
@@ -146,6 +149,7 @@ Frame LinkPort::send_update(std::uint8_t vl, Time now, std::span<std::byte> out)
         .fccl = fccl};
     build_link_packet(packet, out.first<kLinkPacketBytes>());
     lane.credits_in.on_promised(fccl);
+    lane.update_sent = now;
     lane.update_due = now + kUpdateDueSymbols * config_.symbol_time;
     return {.start = FrameStart::kLink, .bytes = out.first<kLinkPacketBytes>()};
 }
@@ -164,9 +168,14 @@ Frame LinkPort::send_packet(PacketRing& queue, std::span<std::byte> out) {
 std::optional<std::uint8_t> LinkPort::choose_lane() {
     ReadyWords ready{};
     for (unsigned vl = 0; vl < operational_vls(); ++vl) {
-        const DataLane& lane = lanes_[vl];
-        if (lane.queue.empty() || !lane.credits_out.covers(blocks_of(lane.queue.front_words()))) continue;
-        ready[vl] = lane.queue.front_words();
+        DataLane& lane = lanes_[vl];
+        if (lane.queue.empty()) continue;
+        if (lane.credits_out.covers(blocks_of(lane.queue.front_words()))) {
+            ready[vl] = lane.queue.front_words();
+        } else {
+            lane.update_due =
+                std::min(lane.update_due, lane.update_sent + kWaitingUpdateSymbols * config_.symbol_time);
+        }
     }
     if (operational_vls() > 1) return arbiter_.next(ready);
     return ready[0] != 0 ? std::optional<std::uint8_t>(0) : std::nullopt;

@@ -67,7 +67,9 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.state = attributes.state;
     port.phys_state = attributes.phys_state;
     port.lid = attributes.lid;
+    port.lid_mask_count = attributes.lmc;
     port.sm_lid = attributes.sm_lid;
+    port.sm_sl = attributes.sm_sl;
     port.cap_mask = attributes.port_cap_flags;
     port.rate = "100 Gb/sec (4X EDR)";
     port.link_layer = device.ethernet() ? "Ethernet" : "InfiniBand";

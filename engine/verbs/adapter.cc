@@ -42,19 +42,19 @@ transport::Time monotonic_now() {
            static_cast<transport::Time>(now.tv_nsec);
 }
 
-Adapter::Adapter(const std::vector<DeviceConfig>& devices)
+Adapter::Adapter(const std::vector<DeviceConfig>& devices, const management::SubnetOptions& subnet)
     : now_(monotonic_now()), mover_(kStagingBytes), multicast_(fabric_), qps_(kFirstQpNumber, nullptr) {
     for (const DeviceConfig& config : devices) {
         const auto index = static_cast<std::uint32_t>(devices_.size());
-        const net::Lid first = config.link_layer == LinkLayer::kEthernet ? EthernetPaths::kFirstLid : 1;
-        devices_.push_back(
-            std::make_unique<Device>(config, index, static_cast<net::Lid>(first + index), fabric_));
+        devices_.push_back(std::make_unique<Device>(
+            config, index, static_cast<net::Lid>(EthernetPaths::kFirstLid + index), fabric_));
         const Device& device = *devices_.back();
         if (!device.ethernet()) continue;
         ethernet_paths_.set_port(device.lid(), device.gids());
         ethernet_switch_.add_port(device.index(), device.mac());
     }
     wire_.reserve(kQueueDepth);
+    start_subnet(subnet);
 }
 
 Adapter::~Adapter() = default;
@@ -131,6 +131,7 @@ bool Adapter::turn() {
     mover_.end_turn();
     end_outside_turn();
     busy |= fire_timers();
+    if (subnet_due_ <= now_) tend_subnet();
     settle_cqs();
     if (busy) ++statistics_.busy_turns;
     return busy;
@@ -224,7 +225,7 @@ bool Adapter::quiet() const {
 
 transport::Time Adapter::next_deadline() const {
     return std::min(
-        {moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at, outside_deadline()});
+        {subnet_due_, moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at, outside_deadline()});
 }
 
 // Completions and events.
@@ -287,7 +288,7 @@ void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {
 
 transport::PortView Adapter::port_of(const transport::QueuePair& machine) {
     Device& device = static_cast<Qp*>(machine.config().owner)->device();
-    return {device.gids(), device.pkeys(), 0, &device.static_rate,
+    return {device.gids(), device.pkeys(), device.subnet().lmc, &device.static_rate,
             device.uplink() == nullptr ? 0 : kFlightLimit};
 }
 

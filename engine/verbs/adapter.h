@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/management/engine_subnet.h"
 #include "engine/memory/key_table.h"
 #include "engine/memory/mover.h"
 #include "engine/transport/host.h"
@@ -45,8 +46,9 @@ class Qp;
 
 class Adapter final : public transport::Host {
   public:
-    /// A device each; LIDs count up from 1.
-    explicit Adapter(const std::vector<DeviceConfig>& devices);
+    /// A device each. InfiniBand devices are one subnet; without other managers their LIDs count up from 1.
+    explicit Adapter(const std::vector<DeviceConfig>& devices,
+                     const management::SubnetOptions& subnet = {});
     ~Adapter() override;
 
     // -- the lane --
@@ -91,6 +93,9 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::InternalSwitch& fabric() const { return fabric_; }
     [[nodiscard]] memory::PdId next_pd() { return ++last_pd_; }
     MulticastGroups& multicast() { return multicast_; }
+    /// nullptr if there is no InfiniBand device.
+    [[nodiscard]] management::EngineSubnet* subnet() { return subnet_.get(); }
+    [[nodiscard]] const management::EngineSubnet* subnet() const { return subnet_.get(); }
     XrcDomains& xrc() { return xrc_; }
     /// Sums over the device's QPs, living and gone.
     [[nodiscard]] transport::QpCounters qp_counters(const Device& device) const;
@@ -169,6 +174,10 @@ class Adapter final : public transport::Host {
     void apply_link_faults();
     void end_outside_turn();
     [[nodiscard]] transport::Time outside_deadline() const;
+    // adapter_subnet.cc
+    void start_subnet(management::SubnetOptions options);
+    void tend_subnet();
+    void follow_subnet(std::size_t adapter);
     // adapter_wire.cc
     void leave(Device& device, const net::Packet& packet);
     void enter(Device& device, const net::Packet& packet);
@@ -199,6 +208,8 @@ class Adapter final : public transport::Host {
     MulticastGroups multicast_;
     XrcDomains xrc_;
     std::vector<std::unique_ptr<Device>> devices_;
+    std::unique_ptr<management::EngineSubnet> subnet_;  ///< of the InfiniBand devices
+    transport::Time subnet_due_ = transport::kNever;     ///< of its manager
     std::vector<Client*> clients_;
     std::vector<Qp*> qps_;  ///< by number
     std::deque<std::uint32_t> free_numbers_;

@@ -65,7 +65,7 @@ Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::Inte
       guid_(guid_of(index)),
       mac_(mac_of(index)),
       fabric_(fabric),
-      port_(fabric.add_port(lid)),
+      port_(ethernet() ? fabric.add_port(lid) : fabric.add_port()),
       gids_(Limits::kGids),
       pkeys_{0xFFFF} {
     gids_[0] = make_gid(kLinkLocalPrefix, ethernet() ? eui64_of(mac_) : guid_);
@@ -78,6 +78,21 @@ void Device::attach(std::unique_ptr<net::Uplink> uplink) {
         guid_ = eui64_of(mac_);
         follow_gids();
     }
+}
+
+void Device::follow_subnet(const management::NodePort& port) {
+    const management::PortInfo& info = port.info;
+    subnet_ = {static_cast<net::Lid>(info.lid),
+               static_cast<net::Lid>(info.master_sm_lid),
+               static_cast<std::uint8_t>(info.lmc),
+               static_cast<std::uint8_t>(info.master_sm_sl),
+               static_cast<std::uint8_t>(info.subnet_timeout),
+               static_cast<std::uint8_t>(info.port_state),
+               static_cast<std::uint32_t>(info.capability_mask)};
+    for (std::size_t i = 0; i < std::min(gids_.size(), port.guids.size()); ++i)
+        gids_[i] = port.guids[i] == 0 ? net::Gid{} : make_gid(info.gid_prefix, port.guids[i]);
+    // Connections look at the entries in place.
+    std::copy_n(port.pkeys.begin(), std::min(port.pkeys.size(), pkeys_.size()), pkeys_.begin());
 }
 
 void Device::follow_gids() {
@@ -143,6 +158,7 @@ ipc::DeviceLimits Device::limits() const {
 ipc::PortAttributes Device::port_attributes() const {
     ipc::PortAttributes port{};
     port.state = active() ? kPortActive : kPortDown;
+    if (!ethernet() && !link_down) port.state = subnet_.state;
     port.max_mtu = kMtu4096;
     port.active_mtu = uplink_ == nullptr ? kMtu4096 : mtu_code(uplink_->mtu());
     port.gid_table_length = Limits::kGids;
@@ -152,9 +168,12 @@ ipc::PortAttributes Device::port_attributes() const {
     port.qkey_violation_counter = static_cast<std::uint32_t>(counters().qkey_violations);
     port.pkey_table_length = static_cast<std::uint16_t>(pkeys_.size());
     if (!ethernet()) {
-        port.lid = lid_;
-        port.sm_lid = 1;
-        port.subnet_timeout = 18;
+        port.lid = subnet_.lid;
+        port.lmc = subnet_.lmc;
+        port.sm_lid = subnet_.sm_lid;
+        port.sm_sl = subnet_.sm_sl;
+        port.subnet_timeout = subnet_.subnet_timeout;
+        port.port_cap_flags = subnet_.capabilities;
     }
     port.max_vl_num = 1;
     port.active_width = kWidth4x;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/management/node.h"
 #include "engine/transport/queue_pair.h"
 #include "engine/transport/static_rate.h"
 #include "engine/verbs/flow_table.h"
@@ -73,17 +74,32 @@ struct DeviceConfig {
     std::optional<PortConfig> port;  ///< none: the port is on the internal fabric only
 };
 
+/// What subnet management has set at an InfiniBand port.
+struct SubnetPort {
+    net::Lid lid = 0;
+    net::Lid sm_lid = 0;
+    std::uint8_t lmc = 0;
+    std::uint8_t sm_sl = 0;
+    std::uint8_t subnet_timeout = 0;
+    std::uint8_t state = 1;  ///< ibv_port_state
+    std::uint32_t capabilities = 0;
+    bool operator==(const SubnetPort&) const = default;
+};
+
 /// On an Ethernet device the transport is RoCE: its port has no LID, a GID made of its MAC address, and every
 /// path needs a GRH. Between devices of one engine packets travel by internal LIDs all the same, which the
 /// adapter finds by the DGID (EthernetPaths); frames of raw packet QPs travel by MAC address and flow rules.
 class Device {
   public:
-    /// `lid` is the port's address on the internal fabric.
+    /// `lid` is an Ethernet port's address on the internal fabric; an InfiniBand port gets its LID later.
     Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric);
 
     [[nodiscard]] const std::string& name() const { return config_.name; }
     [[nodiscard]] std::uint32_t index() const { return index_; }
-    [[nodiscard]] net::Lid lid() const { return lid_; }
+    [[nodiscard]] net::Lid lid() const { return ethernet() ? lid_ : subnet_.lid; }
+    /// Of an InfiniBand port.
+    [[nodiscard]] const SubnetPort& subnet() const { return subnet_; }
+    void follow_subnet(const management::NodePort& port);
     [[nodiscard]] bool ethernet() const { return config_.link_layer == LinkLayer::kEthernet; }
     /// Of the port, if it is an Ethernet port.
     [[nodiscard]] const net::MacAddress& mac() const { return mac_; }
@@ -107,7 +123,10 @@ class Device {
     [[nodiscard]] std::string host_interface() const {
         return config_.port ? config_.port->frames.interface : std::string();
     }
-    [[nodiscard]] bool active() const { return !link_down && (uplink_ == nullptr || uplink_->active()); }
+    [[nodiscard]] bool active() const {
+        return !link_down && (ethernet() || subnet_.state == management::kStateActive) &&
+               (uplink_ == nullptr || uplink_->active());
+    }
     /// A fault rule holds the link down.
     bool link_down = false;
 
@@ -129,6 +148,7 @@ class Device {
     DeviceConfig config_;
     std::uint32_t index_;
     net::Lid lid_;
+    SubnetPort subnet_;
     std::uint64_t guid_;
     net::MacAddress mac_;
     net::InternalSwitch& fabric_;

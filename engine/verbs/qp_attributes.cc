@@ -110,7 +110,8 @@ void Qp::follow_migrations() {
 transport::Path Qp::resolve(const ipc::PathAttributes& path) const {
     transport::Path out;
     out.dlid = path.dlid;
-    out.slid = static_cast<net::Lid>(init_.device->lid());  // LMC is 0: no path bits to add
+    const unsigned path_bits = path.source_path_bits & ((1U << init_.device->subnet().lmc) - 1);
+    out.slid = static_cast<net::Lid>(init_.device->lid() | path_bits);
     out.sl = path.sl;
     out.static_rate = path.static_rate;
     out.global = path.is_global != 0;

@@ -1,6 +1,7 @@
 #include "net/link/vl_arbiter.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace uib::net::link {
 namespace {
@@ -9,17 +10,18 @@ constexpr std::int64_t kWordsPerWeight = 16;
 constexpr std::int64_t kWordsPerLimit = 1024;
 constexpr std::uint8_t kNoLimit = 255;
 
-/// Entries of VLs that are not there have nothing ready, VL15 included.
-std::uint32_t words_of(const ArbitrationEntry& entry, const ReadyWords& ready) {
-    return entry.weight != 0 && entry.vl < ready.size() ? ready[entry.vl] : 0;
-}
-
 }  // namespace
 
+VlArbiter::Table::Table(const std::vector<ArbitrationEntry>& list) {
+    std::copy_if(list.begin(), list.end(), std::back_inserter(entries),
+                 [](const ArbitrationEntry& entry) { return entry.weight != 0 && entry.vl < kDataVlsMax; });
+    // The first turn steps to the first entry.
+    index = entries.empty() ? 0 : entries.size() - 1;
+}
+
 void VlArbiter::set_tables(const ArbitrationTables& tables) {
-    // Behind the last entry, so that the first turn begins with the first one.
-    high_ = {.entries = tables.high, .index = std::max<std::size_t>(tables.high.size(), 1) - 1};
-    low_ = {.entries = tables.low, .index = std::max<std::size_t>(tables.low.size(), 1) - 1};
+    high_ = Table(tables.high);
+    low_ = Table(tables.low);
     high_counter_ = limit_ * kWordsPerLimit;
 }
 
@@ -30,7 +32,7 @@ void VlArbiter::set_limit(std::uint8_t limit) {
 
 bool VlArbiter::Table::is_ready(const ReadyWords& ready) const {
     for (const ArbitrationEntry& entry : entries)
-        if (words_of(entry, ready) != 0) return true;
+        if (ready[entry.vl] != 0) return true;
     return false;
 }
 
@@ -40,7 +42,7 @@ std::optional<std::uint8_t> VlArbiter::Table::pick(const ReadyWords& ready) {
             index = (index + 1) % entries.size();
             available = entries[index].weight * kWordsPerWeight;
         }
-        const std::uint32_t words = words_of(entries[index], ready);
+        const std::uint32_t words = ready[entries[index].vl];
         if (available > 0 && words != 0) {
             available -= words;
             return entries[index].vl;

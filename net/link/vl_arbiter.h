@@ -41,12 +41,14 @@ class VlArbiter {
 
   private:
     struct Table {
-        std::vector<ArbitrationEntry> entries;
-        std::size_t index = 0;
-        std::int64_t available = 0;  ///< words
-
+        Table() = default;
+        explicit Table(const std::vector<ArbitrationEntry>& list);
         [[nodiscard]] bool is_ready(const ReadyWords& ready) const;
         std::optional<std::uint8_t> pick(const ReadyWords& ready);
+
+        std::vector<ArbitrationEntry> entries;  ///< those that can send: no weight of 0, no VL15
+        std::size_t index = 0;
+        std::int64_t available = 0;  ///< words
     };
 
     std::optional<std::uint8_t> pick_high(const ReadyWords& ready);

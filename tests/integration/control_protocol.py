@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import pathlib
+import re
 import socket
 import struct
 
@@ -9,10 +11,25 @@ MAGIC = 0x5549424D
 VERSION = 2
 REQUEST = struct.Struct("<IHHII")
 REPLY = struct.Struct("<IHHIIiI")
-HELLO, STATUS, QUERY_DEVICE, QUERY_PORT, IMPORT_CONTEXT, ALLOC_PD, DEALLOC_PD = range(1, 8)
-REG_MR, CREATE_CQ, CREATE_QP, OPERATION_END = 9, 20, 28, 35
 MAX_BYTES = 4096
 MAX_DESCRIPTORS = 8
+
+
+HEADER = pathlib.Path(__file__).parents[2] / "engine" / "ipc" / "control.h"
+
+
+def operations():
+    """The numbers of enum class Operation by its names: kHello is HELLO."""
+    body = re.search(r"enum class Operation [^{]*\{(.*?)\};", HEADER.read_text(), re.DOTALL).group(1)
+    names = re.findall(r"^ *k(\w+)", re.sub(r"//.*", "", body), re.MULTILINE)
+    return {re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper(): number for number, name in enumerate(names, 1)}
+
+
+OPERATIONS = operations()
+(HELLO, STATUS, QUERY_DEVICE, QUERY_PORT, IMPORT_CONTEXT, ALLOC_PD, DEALLOC_PD, REG_MR, CREATE_CQ, CREATE_QP,
+ OPERATION_END) = (OPERATIONS[name] for name in (
+     "HELLO", "STATUS", "QUERY_DEVICE", "QUERY_PORT", "IMPORT_CONTEXT", "ALLOC_PD", "DEALLOC_PD", "REG_MR", "CREATE_CQ",
+     "CREATE_QP", "OPERATION_END"))
 
 
 class Closed(Exception):

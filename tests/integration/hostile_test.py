@@ -76,7 +76,7 @@ def many_pipes(count):
 
 
 RIGHT = Connection.hello_descriptors
-QP_BODY = struct.Struct("<Q12I")
+QP_BODY = struct.Struct("<Q14I")
 CQ_BODY = struct.Struct("<QIIII")
 MR_BODY = struct.Struct("<IIQQQIIQ")
 
@@ -113,7 +113,7 @@ CHECKS = [
     refuses("a CQ of no entries", lambda _: request(CREATE_CQ, CQ_BODY.pack(0, 0, 0, 0, 0), tag=2)),
     refuses("a CQ of all entries", lambda _: request(CREATE_CQ, CQ_BODY.pack(0, 0xFFFFFFFF, 0, 0, 0), tag=2)),
     refuses("a CQ on a channel of nobody", lambda _: request(CREATE_CQ, CQ_BODY.pack(0, 16, 99, 0, 0), tag=2)),
-    refuses("a QP without PD and CQ", lambda _: request(CREATE_QP, QP_BODY.pack(0, *[77] * 12), tag=2)),
+    refuses("a QP without PD and CQ", lambda _: request(CREATE_QP, QP_BODY.pack(0, *[77] * 14), tag=2)),
     refuses("a region without PD", lambda _: request(REG_MR, MR_BODY.pack(9, 1, 4096, 4096, 4096, 0, 0, 0), tag=2)),
 ]
 

@@ -1,5 +1,7 @@
 #include "provider/ah.h"
 
+#include <netinet/in.h>
+
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -9,16 +11,32 @@
 namespace uib::provider {
 namespace {
 
+in6_addr address_of(const void* gid) {
+    in6_addr address;
+    std::memcpy(&address, gid, sizeof address);
+    return address;
+}
+
+/// RoCE: from an address that exists to one of the same family; IPv4 addresses are IPv4-mapped.
+bool good_ends(const void* source, const void* destination) {
+    const in6_addr from = address_of(source);
+    const in6_addr to = address_of(destination);
+    if (IN6_IS_ADDR_UNSPECIFIED(&from)) return false;
+    return (IN6_IS_ADDR_V4MAPPED(&from) != 0) == (IN6_IS_ADDR_V4MAPPED(&to) != 0);
+}
+
 int check(Context& context, const ibv_ah_attr& attributes) {
     if (!context.has_port(attributes.port_num) || attributes.sl > 15) return EINVAL;
     PortFacts& port = context.port(attributes.port_num);
-    if (!attributes.is_global)
-        return port.link_layer.load(std::memory_order_relaxed) == IBV_LINK_LAYER_ETHERNET ? EINVAL : 0;
-    if (attributes.grh.sgid_index < port.gid_count.load(std::memory_order_relaxed)) return 0;
-    // The table may have grown since it was last looked at.
+    const bool ethernet = port.link_layer.load(std::memory_order_relaxed) == IBV_LINK_LAYER_ETHERNET;
+    if (!attributes.is_global) return ethernet ? EINVAL : 0;
+    const unsigned index = attributes.grh.sgid_index;
+    if (!ethernet && index < port.gid_count.load(std::memory_order_relaxed)) return 0;
+    // The table may have grown since it was last looked at; an Ethernet port's follows the interface.
     ipc::PortAttributes now{};
     if (const int error = context.query_port(attributes.port_num, now); error != 0) return error;
-    return attributes.grh.sgid_index < now.gid_table_length ? 0 : EINVAL;
+    if (index >= now.gid_table_length) return EINVAL;
+    return !ethernet || good_ends(now.gids[index], attributes.grh.dgid.raw) ? 0 : EINVAL;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "engine/transport/payload.h"
 #include "engine/transport/ud_queue_pair.h"
+#include "net/wire/gid.h"
 
 namespace uib::transport {
 namespace {
@@ -47,7 +48,8 @@ PacketMaker::Result UdQueuePair::make(const SendRequest& request, std::uint32_t,
     return result;
 }
 
-// False if the address vector names a GID that the port does not have.
+// False if the address vector names a GID that the port does not have, or one from which no way leads to the
+// destination (IPv4 to IPv6 or back).
 bool UdQueuePair::address_datagram(const SendRequest& request) {
     const ipc::AddressVector& vector = request.address_vector;
     const unsigned path_bits = vector.source_path_bits & ((1U << port().lmc) - 1);
@@ -62,6 +64,7 @@ bool UdQueuePair::address_datagram(const SendRequest& request) {
             out_.grh.sgid = port().gids[vector.sgid_index];
         }
         std::copy(std::begin(vector.dgid), std::end(vector.dgid), out_.grh.dgid.begin());
+        if (!port().gids.empty() && net::is_ipv4(out_.grh.sgid) != net::is_ipv4(out_.grh.dgid)) return false;
         out_.grh.flow_label = vector.flow_label & 0xFFFFF;
         out_.grh.traffic_class = vector.traffic_class;
         out_.grh.hop_limit = vector.hop_limit;

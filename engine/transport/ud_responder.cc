@@ -1,6 +1,11 @@
 // Datagrams in (IBA 9.6 checks, 9.8.3.2, classes A, D and E of 9.9.3). What cannot be taken is dropped and
 // counted; its receive request, if one was taken, serves the next datagram.
+#include <array>
+
 #include "engine/transport/ud_queue_pair.h"
+#include "net/wire/gid.h"
+#include "net/wire/ipv4.h"
+#include "net/wire/length.h"
 
 namespace uib::transport {
 
@@ -11,6 +16,17 @@ namespace {
 constexpr std::uint32_t kSubnetQp = 0;
 constexpr std::uint32_t kGeneralQp = 1;
 constexpr std::uint32_t kGeneralQkey = 0x80010000;  // C9-49
+constexpr std::size_t kUdpBytes = 8;
+
+/// What the receiver finds in front of the data: the GRH, or, where the network header was IPv4, that header
+/// in the last 20 of the 40 bytes (Annex A17.4.5.2, as libibverbs reads it).
+std::array<std::byte, net::kGrhBytes> network_header(const net::Packet& packet) {
+    if (!net::is_ipv4(packet.grh.dgid)) return net::encode_grh(packet.grh, packet.payload.size());
+    std::array<std::byte, net::kGrhBytes> header{};
+    net::build_ipv4(packet.grh, kUdpBytes + net::transport_bytes(packet) + net::kIcrcBytes,
+                    std::span(header).last<net::kIpv4Bytes>());
+    return header;
+}
 
 }  // namespace
 
@@ -39,9 +55,8 @@ bool UdQueuePair::accept_datagram(const net::Packet& packet) {
 // Neither LIDs nor GIDs are checked but for what makes a packet multicast (C9-43.1.1, C9-46, C9-53, C9-58),
 // and that the permissive LID reaches QP0 only (C9-55).
 bool UdQueuePair::accept_destination(const net::Packet& packet) {
-    constexpr std::uint8_t kMulticastGidPrefix = 0xFF;
     if (packet.bth.dest_qp == net::kMulticastQp) {
-        if (packet.has_grh && packet.grh.dgid[0] == kMulticastGidPrefix) return true;
+        if (packet.has_grh && net::is_multicast(packet.grh.dgid)) return true;
         ++counters_.dropped_multicast;
         return false;
     }
@@ -70,7 +85,7 @@ void UdQueuePair::on_send(const net::Packet& packet) {
             return;
     }
     std::array<std::byte, net::kGrhBytes> grh;
-    if (packet.has_grh) grh = net::encode_grh(packet.grh, packet.payload.size());
+    if (packet.has_grh) grh = network_header(packet);
     const std::span<const std::byte> front =
         packet.has_grh ? std::span<const std::byte>(grh) : std::span<const std::byte>();
     switch (receive().put_datagram(front, packet.payload)) {

@@ -1,5 +1,7 @@
 #include "engine/verbs/ethernet_paths.h"
 
+#include "net/wire/gid.h"
+
 namespace uib::verbs {
 
 void EthernetPaths::set_port(net::Lid lid, const std::vector<net::Gid>& gids) {
@@ -16,8 +18,7 @@ void EthernetPaths::resolve(bool ethernet, net::Packet& packet) const {
     packet.lrh.dlid = 0;
     if (packet.kind == net::PacketKind::kEthernet) return;
     if (!packet.has_grh) return;
-    constexpr std::uint8_t kMulticastGid = 0xFF;
-    if (packet.grh.dgid[0] == kMulticastGid) {
+    if (net::is_multicast(packet.grh.dgid)) {
         packet.lrh.dlid = multicast_lid(packet.grh.dgid);
     } else if (const auto port = ports_.find(packet.grh.dgid); port != ports_.end()) {
         packet.lrh.dlid = port->second;

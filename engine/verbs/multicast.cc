@@ -5,6 +5,7 @@
 
 #include "engine/verbs/ethernet_paths.h"
 #include "engine/verbs/qp.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 namespace {
@@ -14,18 +15,26 @@ net::Lid lid_on_port(const Qp& qp, const net::Gid& gid, net::Lid given) {
     return qp.device().ethernet() ? EthernetPaths::multicast_lid(gid) : given;
 }
 
+/// Whether a QP of the same port as `qp` is in the list.
+bool has_port_of(const std::vector<Qp*>& qps, const Qp& qp) {
+    return std::any_of(qps.begin(), qps.end(),
+                       [&qp](const Qp* other) { return &other->device() == &qp.device(); });
+}
+
 }  // namespace
 
 int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid given_mlid) {
     const net::Lid mlid = lid_on_port(qp, gid, given_mlid);
-    if (qp.init().service != transport::Service::kUd || gid[0] != 0xFF || mlid < net::kMulticastLidFirst ||
-        mlid == net::kPermissiveLid)
+    if (qp.init().service != transport::Service::kUd || !net::is_multicast(gid) ||
+        mlid < net::kMulticastLidFirst || mlid == net::kPermissiveLid)
         return EINVAL;
     const Key key{gid, mlid};
     if (groups_.size() >= Limits::kMaxMulticastGroups && !groups_.contains(key)) return ENOMEM;
     std::vector<Qp*>& qps = groups_[key];
     if (std::find(qps.begin(), qps.end(), &qp) != qps.end()) return 0;
     if (qps.size() >= Limits::kMaxMulticastQps) return ENOMEM;
+    net::Uplink* const uplink = qp.device().uplink();
+    if (uplink != nullptr && !has_port_of(qps, qp)) uplink->join(gid);
     qps.push_back(&qp);
     ++qp.multicast_groups;
     fabric_.join(mlid, qp.device().port());
@@ -36,6 +45,8 @@ void MulticastGroups::remove(std::map<Key, std::vector<Qp*>>::iterator group, Qp
     std::erase(group->second, &qp);
     --qp.multicast_groups;
     fabric_.leave(group->first.second, qp.device().port());
+    net::Uplink* const uplink = qp.device().uplink();
+    if (uplink != nullptr && !has_port_of(group->second, qp)) uplink->leave(group->first.first);
     if (group->second.empty()) groups_.erase(group);
 }
 

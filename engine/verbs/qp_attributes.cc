@@ -8,6 +8,7 @@
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/qp.h"
 #include "engine/verbs/state_table/qp_state_table.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 
@@ -43,14 +44,24 @@ ValueLimits value_limits(const Device& device) {
     ValueLimits limits{};
     limits.ports = 1;
     limits.pkey_table_length = port.pkey_table_length;
-    // Only the entries that hold a GID can be used (A12: a stale index is refused at once).
-    limits.gid_table_length = static_cast<unsigned>(std::count_if(
-        device.gids().begin(), device.gids().end(), [](const net::Gid& gid) { return gid != net::Gid{}; }));
+    limits.gid_table_length = Limits::kGids;
     limits.active_mtu = static_cast<ibv_mtu>(port.active_mtu);
     limits.ethernet = device.ethernet();
     limits.max_rd_atomic = Limits::kMaxRdAtomic;
     limits.max_dest_rd_atomic = Limits::kMaxRdAtomic;
     return limits;
+}
+
+/// The source GID exists (a stale index is refused at once), and there is a way from it to the destination:
+/// RoCE has none from an IPv4 address to an IPv6 one or back, and connections have none to groups.
+bool good_gids(const Device& device, const ipc::PathAttributes& path) {
+    if (path.is_global == 0) return true;
+    if (path.sgid_index >= device.gids().size()) return false;
+    const net::Gid& from = device.gids()[path.sgid_index];
+    net::Gid to{};
+    std::copy(std::begin(path.dgid), std::end(path.dgid), to.begin());
+    if (from == net::Gid{} || net::is_multicast(to)) return false;
+    return !device.ethernet() || net::is_ipv4(from) == net::is_ipv4(to);
 }
 
 }  // namespace
@@ -131,8 +142,10 @@ std::uint16_t Qp::pkey_at(std::uint16_t index) const {
 transport::QpParameters Qp::parameters() const {
     transport::QpParameters out;
     out.path = resolve(attributes_.path);
+    // A datagram is as long as the port lets it be.
     out.mtu_bytes =
-        init_.service == transport::Service::kUd ? mtu_bytes(IBV_MTU_4096) : mtu_bytes(attributes_.path_mtu);
+        mtu_bytes(init_.service == transport::Service::kUd ? init_.device->port_attributes().active_mtu
+                                                           : attributes_.path_mtu);
     out.dest_qp = attributes_.dest_qp_number;
     out.rq_psn = attributes_.rq_psn;
     out.sq_psn = attributes_.sq_psn;
@@ -191,6 +204,8 @@ int Qp::modify(const ipc::QpAttributes& attributes, std::uint32_t given) {
                                        value_limits(*init_.device));
         error != 0)
         return error;
+    if ((mask & IBV_QP_AV) != 0 && !good_gids(*init_.device, attributes.path)) return EINVAL;
+    if ((mask & IBV_QP_ALT_PATH) != 0 && !good_gids(*init_.device, attributes.alternate_path)) return EINVAL;
     if (!may_migrate(attributes, mask)) return EINVAL;
     take_attributes(attributes, mask);
     const auto state = static_cast<transport::QpState>(next);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -22,6 +23,11 @@ class SideChannel {
 
     /// Two connected ends (a socket pair).
     static std::pair<SideChannel, SideChannel> make_pair(int limit_seconds);
+
+    /// The first that connects to the TCP port, within the limit. Throws Error.
+    static SideChannel accept_one(const std::string& port, int limit_seconds);
+    /// Connects to "HOST:PORT" (an IPv6 address in brackets or not).
+    static SideChannel connect_to(const std::string& where, int limit_seconds);
 
     void send_bytes(const void* data, std::size_t bytes);
     void receive_bytes(void* data, std::size_t bytes);

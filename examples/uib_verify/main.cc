@@ -7,7 +7,8 @@
 // byte counts, immediate data, keys and opcodes of completions; atomics' old and new values. Then the memory
 // is put back, and the next batch follows.
 //
-// The sides are two processes (the target forked before any verbs call) or, with --threads, two threads.
+// The sides are two processes (the target forked before any verbs call) or, with --threads, two threads, or
+// with --listen and --connect two programs on hosts of their own.
 // Whatever fails throws kit::Error in one side; it is printed, the other side notices the closed socket, and
 // the exit status is 1.
 #include <sys/wait.h>
@@ -72,6 +73,15 @@ bool run_processes(const Options& options, SideChannel initiator, SideChannel ta
     return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool run_side(const Options& options, int limit) {
+    if (!options.listen.empty()) {
+        SideChannel mine = SideChannel::accept_one(options.listen, limit);
+        return guarded("target", options, [&] { run_target(options, mine); });
+    }
+    SideChannel mine = SideChannel::connect_to(options.connect, limit);
+    return guarded("initiator", options, [&] { run_initiator(options, mine); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -82,8 +92,12 @@ int main(int argc, char** argv) {
     }
     bool ok = false;
     guarded("start", options, [&] {
-        auto [initiator, target] =
-            SideChannel::make_pair(static_cast<int>(uib::verify::limit_for(options.max_bytes)) + 20);
+        const int limit = static_cast<int>(uib::verify::limit_for(options.max_bytes)) + 20;
+        if (!options.listen.empty() || !options.connect.empty()) {
+            ok = run_side(options, limit);
+            return;
+        }
+        auto [initiator, target] = SideChannel::make_pair(limit);
         ok = options.threads ? run_threads(options, std::move(initiator), std::move(target))
                              : run_processes(options, std::move(initiator), std::move(target));
     });

@@ -25,6 +25,8 @@ constexpr const char* kUsage =
   --memory KIND       private, shared or huge (default private)
   --events            sleep on completion events
   --threads           two threads of one process instead of two processes
+  --listen PORT       be the target of an initiator elsewhere; all other options the same on both sides
+  --connect HOST:PORT be the initiator of a target elsewhere
   --large             also messages of up to 2^31 bytes (needs 4.1 GiB of memory)
   --only TEXT         only operations whose name contains TEXT
   --verbose           print each case
@@ -50,7 +52,7 @@ std::uint64_t number(const char* text, std::uint64_t least, std::uint64_t most) 
 
 Options parse_options(int argc, char** argv) {
     enum Letter : int { kDevice = 256, kPeer, kSeed, kRounds, kInFlight, kQps, kMax, kMtu, kMemory };
-    enum Switch : int { kEvents = 512, kThreads, kLarge, kOnly, kVerbose, kHelp };
+    enum Switch : int { kEvents = 512, kThreads, kLarge, kOnly, kVerbose, kHelp, kListen, kConnect };
     static const option kLong[] = {
         {"device", 1, nullptr, kDevice},      {"peer-device", 1, nullptr, kPeer},
         {"seed", 1, nullptr, kSeed},          {"rounds", 1, nullptr, kRounds},
@@ -59,7 +61,8 @@ Options parse_options(int argc, char** argv) {
         {"memory", 1, nullptr, kMemory},      {"events", 0, nullptr, kEvents},
         {"threads", 0, nullptr, kThreads},    {"large", 0, nullptr, kLarge},
         {"only", 1, nullptr, kOnly},          {"verbose", 0, nullptr, kVerbose},
-        {"help", 0, nullptr, kHelp},          {nullptr, 0, nullptr, 0},
+        {"help", 0, nullptr, kHelp},          {"listen", 1, nullptr, kListen},
+        {"connect", 1, nullptr, kConnect},    {nullptr, 0, nullptr, 0},
     };
     Options options;
     for (int letter = 0; (letter = ::getopt_long(argc, argv, "", kLong, nullptr)) != -1;) {
@@ -97,6 +100,12 @@ Options parse_options(int argc, char** argv) {
             case kThreads:
                 options.threads = true;
                 break;
+            case kListen:
+                options.listen = optarg;
+                break;
+            case kConnect:
+                options.connect = optarg;
+                break;
             case kLarge:
                 options.large = true;
                 break;
@@ -112,7 +121,9 @@ Options parse_options(int argc, char** argv) {
                 usage(2);
         }
     }
-    if (optind != argc) usage(2);
+    const bool apart = !options.listen.empty() || !options.connect.empty();
+    if (optind != argc || (apart && options.threads) || (!options.listen.empty() && !options.connect.empty()))
+        usage(2);
     if (options.peer_device.empty()) options.peer_device = options.device;
     return options;
 }

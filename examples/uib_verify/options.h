@@ -21,6 +21,8 @@ struct Options {
     bool events = false;   ///< sleep on completion events instead of polling
     bool threads = false;  ///< two threads of one process instead of two processes
     bool large = false;    ///< also messages up to 2^31 bytes, one at a time (needs 4.1 GiB)
+    std::string listen;    ///< TCP port: this process is the target, the initiator connects to it
+    std::string connect;   ///< HOST:PORT: this process is the initiator of a target elsewhere
     std::string only;      ///< operations whose name contains this
     bool verbose = false;
 };

@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 #include "engine/ipc/unique_fd.h"
+#include "net/wire/mac_of_gid.h"
 
 namespace uib::net {
 
@@ -65,17 +67,6 @@ bool is_link_local(const Gid& gid) {
 int rank(const HostAddress& address) {
     if (is_ipv4(address.gid)) return 1;
     return is_link_local(address.gid) ? 0 : 2;
-}
-
-bool multicast_mac(const Gid& to, MacAddress& mac) {
-    if (is_ipv4(to)) {
-        if ((to[kIpv4InGid] & 0xF0) != 0xE0) return false;
-        mac = {0x01, 0x00, 0x5E, static_cast<std::uint8_t>(to[13] & 0x7F), to[14], to[15]};
-        return true;
-    }
-    if (to[0] != 0xFF) return false;
-    mac = {0x33, 0x33, to[12], to[13], to[14], to[15]};
-    return true;
 }
 
 }  // namespace
@@ -151,12 +142,18 @@ void HostNetwork::read_addresses() {
     addresses_ = std::move(found.list);
 }
 
+bool HostNetwork::follow_interface() {
+    const int before = std::exchange(index_, static_cast<int>(::if_nametoindex(interface_.c_str())));
+    return index_ != before;
+}
+
 bool HostNetwork::poll() {
     std::array<char, kBuffer> buffer;
     bool changed = false;
     for (;;) {
         const ssize_t bytes = ::recv(descriptor(), buffer.data(), buffer.size(), MSG_DONTWAIT);
         if (bytes < 0 && errno == ENOBUFS) {
+            follow_interface();
             changed = true;
             continue;
         }
@@ -167,6 +164,8 @@ bool HostNetwork::poll() {
             // Whatever has changed: what was learnt about ways is learnt again when it is wanted.
             known_.clear();
             if (message->nlmsg_type == RTM_NEWADDR || message->nlmsg_type == RTM_DELADDR) changed = true;
+            if (message->nlmsg_type == RTM_NEWLINK || message->nlmsg_type == RTM_DELLINK)
+                changed = follow_interface() || changed;
         }
     }
     if (!changed) return false;
@@ -214,6 +213,7 @@ bool HostNetwork::find_neighbour(const Gid& address, MacAddress& mac) {
     struct Found {
         MacAddress mac{};
         bool usable = false;
+        bool stale = false;
     } found;
     std::array<char, kBuffer> buffer;
     nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
@@ -236,11 +236,14 @@ bool HostNetwork::find_neighbour(const Gid& address, MacAddress& mac) {
                 mnl_attr_get_payload_len(link) == out.mac.size()) {
                 std::memcpy(out.mac.data(), mnl_attr_get_payload(link), out.mac.size());
                 out.usable = true;
+                out.stale = neighbour->ndm_state == NUD_STALE;
             }
             return static_cast<int>(MNL_CB_OK);
         },
         &found);
     if (found.usable) mac = found.mac;
+    // Used, and confirmed meanwhile: the neighbour may have got another address.
+    if (found.stale) solicit(address, index_);
     return found.usable;
 }
 
@@ -265,7 +268,10 @@ void HostNetwork::solicit(const Gid& address, int index) {
 }
 
 HostNetwork::Resolution HostNetwork::resolve(const Gid& to, MacAddress& mac) {
-    if (multicast_mac(to, mac)) return Resolution::kReady;
+    if (const auto group = multicast_mac(to)) {
+        mac = *group;
+        return Resolution::kReady;
+    }
     if (const auto known = known_.find(to); known != known_.end()) {
         mac = known->second;
         return Resolution::kReady;

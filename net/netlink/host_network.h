@@ -2,9 +2,9 @@
 // way to another address (route, then neighbour). Changes arrive by notification.
 //
 // One thread owns it. Queries are short exchanges with the kernel; answers about neighbours are kept until
-// the kernel says that the neighbour or a route changed. When a neighbour is not known yet the kernel is made
-// to ask for it (by an empty datagram to the discard port), and the caller tries again later. A notification
-// socket that overflowed makes everything be read afresh.
+// the kernel says that the neighbour or a route changed, or until forget(). When a neighbour is not known yet
+// the kernel is made to ask for it (by an empty datagram to the discard port), and the caller tries again
+// later. A notification socket that overflowed makes everything be read afresh.
 #pragma once
 
 #include <libmnl/libmnl.h>
@@ -38,8 +38,12 @@ class HostNetwork {
 
     /// Readable when the kernel has news.
     [[nodiscard]] int descriptor() const;
-    /// Takes the news in. True when addresses() has changed.
+    /// Takes the news in. True when addresses() has changed. An interface that has gone has no addresses; one
+    /// that comes back by the same name is taken up again.
     bool poll();
+    /// What was learnt about ways is asked for again when it is next wanted. To be called now and then: the
+    /// kernel does not watch over neighbours to whom it sends nothing itself.
+    void forget() { known_.clear(); }
 
     enum class Resolution { kReady, kPending, kUnreachable };
     /// The MAC to which packets for `to` go: of the neighbour, or of the gateway before it; multicast
@@ -60,6 +64,8 @@ class HostNetwork {
     /// Sends a request and hands every answer to `callback`; false on an error answer.
     bool exchange(nlmsghdr* request, mnl_cb_t callback, void* data);
     void read_addresses();
+    /// True if the interface's index is another than before (0: there is none).
+    bool follow_interface();
     [[nodiscard]] Route find_route(const Gid& to);
     bool find_neighbour(const Gid& address, MacAddress& mac);
     static void solicit(const Gid& address, int index);

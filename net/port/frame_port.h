@@ -43,6 +43,9 @@ class FramePort {
     /// interface.
     [[nodiscard]] virtual std::uint32_t mtu() const = 0;
     [[nodiscard]] virtual bool link_up() = 0;
+    /// Follows what the port stands on: its MTU, its MAC, and an interface that has gone and come back.
+    /// Between turns (nothing is held), and seldom: it costs system calls.
+    virtual void refresh() {}
 
     /// At most one burst. Valid until release().
     virtual std::span<const std::span<const std::byte>> receive() = 0;

@@ -31,6 +31,10 @@ HostInterface::HostInterface(std::string name)
                                  "' in this network namespace (ip link shows them)");
 }
 
+int HostInterface::current_index() const {
+    return static_cast<int>(::if_nametoindex(name_.c_str()));
+}
+
 bool HostInterface::enabled() const {
     ifreq answer;
     return ask(name_, SIOCGIFFLAGS, answer) && (answer.ifr_flags & IFF_UP) != 0;

@@ -17,6 +17,8 @@ class HostInterface {
     [[nodiscard]] bool valid() const { return !name_.empty(); }
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] int index() const { return index_; }
+    /// The index of the interface that has the name now; 0 if none has.
+    [[nodiscard]] int current_index() const;
     /// Set up by the administrator (ip link set up), with or without a carrier.
     [[nodiscard]] bool enabled() const;
     /// Enabled, and with a carrier. False also when the interface has gone.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/ipc/unique_fd.h"
 
@@ -17,6 +18,8 @@ class WakeSocket {
     /// RoCE v1. Throws std::system_error (EPERM without CAP_NET_RAW).
     WakeSocket(int interface_index, std::uint16_t ether_type);
 
+    /// Goes over to another interface; the descriptor stays. Throws std::system_error.
+    void bind(int interface_index);
     [[nodiscard]] int descriptor() const { return socket_.get(); }
     /// Asleep: the filter lets ours through. Awake: nothing, and what waits is thrown away.
     void watch(bool asleep);
@@ -28,5 +31,11 @@ class WakeSocket {
     std::uint16_t ether_type_ = 0;
     bool asleep_ = false;
 };
+
+/// Packet sockets of this process, by descriptor.
+std::vector<int> packet_sockets();
+/// Lets a packet socket take nothing but what would wake a WakeSocket of that type, as a whole: a driver's
+/// ring is not filled with the interface's other traffic.
+void take_only(int packet_socket, std::uint16_t ether_type);
 
 }  // namespace uib::net

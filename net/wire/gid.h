@@ -1,4 +1,4 @@
-// GIDs that stand for IPv4 addresses (Annex A17.4.5.2: ::ffff:a.b.c.d).
+// What kind of address a GID is. Some stand for IPv4 addresses (Annex A17.4.5.2: ::ffff:a.b.c.d).
 #pragma once
 
 #include <algorithm>
@@ -23,6 +23,11 @@ constexpr Gid gid_of_ipv4(std::uint32_t address) {
     for (std::size_t i = 0; i < 4; ++i)
         gid[kIpv4InGid + i] = static_cast<std::uint8_t>(address >> (24 - 8 * i));
     return gid;
+}
+
+/// ff00::/8, or an IPv4 group (224.0.0.0/4) as RoCE v2 has them.
+constexpr bool is_multicast(const Gid& gid) {
+    return gid[0] == 0xFF || (is_ipv4(gid) && (gid[kIpv4InGid] & 0xF0) == 0xE0);
 }
 
 }  // namespace uib::net

@@ -56,48 +56,91 @@ std::atomic<unsigned> next_number{0};
 
 }  // namespace
 
-DpdkPort::DpdkPort(const FramePortOptions& options) {
-    const bool on_host = options.driver == "af_packet" || options.driver == "af_xdp";
-    if (on_host) {
-        try {
-            host_ = HostInterface(options.interface);
-        } catch (const std::runtime_error& error) {
-            fail(options, error.what());
-        }
-        if (!host_.enabled())
-            fail(options, "the interface is down; ip link set " + options.interface + " up");
-        check_privilege(options);
-    }
-    mtu_ = choose_mtu(options, host_);
-    DeviceArguments arguments;
-    try {
-        arguments = device_arguments(options, next_number++, mtu_);
-    } catch (const std::invalid_argument& error) {
-        fail(options, error.what());
-    }
-    if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options, error);
-    start_device(arguments, options);
-    if (on_host) {
-        try {
-            wake_ = WakeSocket(host_.index(), options.ether_type);
-        } catch (const std::system_error& error) {
-            fail(options, error.what());
-        }
-    }
+DpdkPort::DpdkPort(const FramePortOptions& options)
+    : options_(options), on_host_(options.driver == "af_packet" || options.driver == "af_xdp") {
     views_.reserve(kBurst);
     queue_.reserve(kQueue);
+    try {
+        open();
+    } catch (...) {
+        close();
+        throw;
+    }
 }
 
-void DpdkPort::start_device(const DeviceArguments& arguments, const FramePortOptions& options) {
+void DpdkPort::open() {
+    if (on_host_) {
+        try {
+            host_ = HostInterface(options_.interface);
+        } catch (const std::runtime_error& error) {
+            fail(options_, error.what());
+        }
+        if (!host_.enabled())
+            fail(options_, "the interface is down; ip link set " + options_.interface + " up");
+        check_privilege(options_);
+    }
+    mtu_ = room_mtu_ = choose_mtu(options_, host_);
+    DeviceArguments arguments;
+    try {
+        arguments = device_arguments(options_, next_number++, mtu_);
+    } catch (const std::invalid_argument& error) {
+        fail(options_, error.what());
+    }
+    if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options_, error);
+    start_device(arguments);
+    if (!on_host_) return;
+    try {
+        if (wake_.descriptor() < 0) {
+            wake_ = WakeSocket(host_.index(), options_.ether_type);
+        } else {
+            wake_.bind(host_.index());
+        }
+    } catch (const std::system_error& error) {
+        fail(options_, error.what());
+    }
+}
+
+void DpdkPort::refresh() {
+    if (!on_host_) return;
+    register_thread();
+    const int index = host_.current_index();
+    if (index == 0 || !host_.enabled()) return;  // link_up() tells
+    const std::uint32_t offered = host_.mtu();
+    const std::uint32_t wanted = options_.mtu == 0 ? offered : std::min(offered, options_.mtu);
+    if (started_ && index == host_.index() && wanted <= room_mtu_) {
+        mtu_ = wanted;
+        mac_ = host_.mac();
+        return;
+    }
+    if (refreshes_until_try_ != 0) {
+        --refreshes_until_try_;
+        return;
+    }
+    close();
+    try {
+        open();
+    } catch (const std::runtime_error&) {
+        close();
+        refreshes_until_try_ = kRefreshesPerTry;
+    }
+}
+
+void DpdkPort::start_device(const DeviceArguments& arguments) {
+    const std::vector<int> before = packet_sockets();
     if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||
         ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0)
-        fail(options,
+        fail(options_,
              "the driver does not take it (is Debian's package of that driver installed, is the interface "
              "free?)");
+    started_ = true;
+    // The driver's own sockets: it makes them now and has no option for a filter.
+    for (const int socket : packet_sockets())
+        if (on_host_ && std::find(before.begin(), before.end(), socket) == before.end())
+            take_only(socket, options_.ether_type);
     pool_ = ::rte_pktmbuf_pool_create(
-        ("uib-" + std::to_string(port_)).c_str(), kBuffers, kCachedBuffers, 0,
+        ("uib-" + arguments.device).c_str(), kBuffers, kCachedBuffers, 0,
         static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
-    if (pool_ == nullptr) fail(options, std::string("no buffers: ") + ::rte_strerror(rte_errno));
+    if (pool_ == nullptr) fail(options_, std::string("no buffers: ") + ::rte_strerror(rte_errno));
     rte_eth_conf configuration{};
     std::uint16_t receive = kRxDescriptors, transmit = kTxDescriptors;
     int status = ::rte_eth_dev_configure(port_, 1, 1, &configuration);
@@ -105,8 +148,7 @@ void DpdkPort::start_device(const DeviceArguments& arguments, const FramePortOpt
     if (status == 0) status = ::rte_eth_rx_queue_setup(port_, 0, receive, SOCKET_ID_ANY, nullptr, pool_);
     if (status == 0) status = ::rte_eth_tx_queue_setup(port_, 0, transmit, SOCKET_ID_ANY, nullptr);
     if (status == 0) status = ::rte_eth_dev_start(port_);
-    if (status != 0) fail(options, std::string("the device does not start: ") + ::rte_strerror(-status));
-    started_ = true;
+    if (status != 0) fail(options_, std::string("the device does not start: ") + ::rte_strerror(-status));
     rte_ether_addr address{};
     ::rte_eth_macaddr_get(port_, &address);
     std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
@@ -114,25 +156,32 @@ void DpdkPort::start_device(const DeviceArguments& arguments, const FramePortOpt
 }
 
 DpdkPort::~DpdkPort() {
+    close();
+}
+
+void DpdkPort::close() {
     release();
-    ::rte_pktmbuf_free(writing_);
+    ::rte_pktmbuf_free(std::exchange(writing_, nullptr));
     for (rte_mbuf* buffer : queue_) ::rte_pktmbuf_free(buffer);
-    if (started_) {
+    queue_.clear();
+    if (std::exchange(started_, false)) {
         ::rte_eth_dev_stop(port_);
         ::rte_eth_dev_close(port_);
     }
-    ::rte_mempool_free(pool_);
+    ::rte_mempool_free(std::exchange(pool_, nullptr));
 }
 
 bool DpdkPort::link_up() {
-    if (host_.valid()) return host_.up();
+    if (!started_) return false;
+    if (on_host_) return host_.current_index() == host_.index() && host_.up();
     rte_eth_link link{};
     return ::rte_eth_link_get_nowait(port_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 std::span<const std::span<const std::byte>> DpdkPort::receive() {
-    register_thread();
     views_.clear();
+    if (!started_) return views_;
+    register_thread();
     const std::uint16_t count = ::rte_eth_rx_burst(port_, 0, burst_.data(), kBurst);
     for (std::uint16_t i = 0; i < count; ++i) keep(burst_[i]);
     return views_;
@@ -161,6 +210,10 @@ void DpdkPort::release() {
 }
 
 std::span<std::byte> DpdkPort::allocate(std::size_t bytes) {
+    if (!started_) {
+        ++counters_.tx_no_buffer;
+        return {};
+    }
     if (bytes > mtu_ + kHeader + kVlanHeader) {
         ++counters_.tx_too_long;
         return {};
@@ -200,7 +253,7 @@ void DpdkPort::flush() {
 
 const FramePortCounters& DpdkPort::counters() {
     rte_eth_stats stats{};
-    if (::rte_eth_stats_get(port_, &stats) == 0) {
+    if (started_ && ::rte_eth_stats_get(port_, &stats) == 0) {
         counters_.rx_missed = stats.imissed + stats.rx_nombuf;
         counters_.rx_errors = stats.ierrors;
     }

@@ -2,8 +2,9 @@
 //
 // Owns the ethdev, its buffer pool and, for drivers that share a host interface with the kernel, a watching
 // socket (wake_socket.h) so that an idle lane can sleep. Received buffers are held until release(); what the
-// driver does not take at once stays queued for the next flush(). Not thread-safe, but may be opened by one
-// thread and used by another.
+// driver does not take at once stays queued for the next flush(). An interface that has gone leaves the port
+// without a device; refresh() makes another when one of that name is there again, or when the interface's MTU
+// has outgrown the buffers. Not thread-safe, but may be opened by one thread and used by another.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@ class DpdkPort final : public FramePort {
     [[nodiscard]] MacAddress mac() const override { return mac_; }
     [[nodiscard]] std::uint32_t mtu() const override { return mtu_; }
     [[nodiscard]] bool link_up() override;
+    void refresh() override;
     std::span<const std::span<const std::byte>> receive() override;
     void release() override;
     std::span<std::byte> allocate(std::size_t bytes) override;
@@ -48,11 +50,20 @@ class DpdkPort final : public FramePort {
     static constexpr std::size_t kBurst = 64;   ///< frames taken at once
     static constexpr std::size_t kQueue = 256;  ///< frames waiting to be sent
 
-    void start_device(const DeviceArguments& arguments, const FramePortOptions& options);
+    static constexpr unsigned kRefreshesPerTry = 20;
+
+    /// Makes the device for the interface as it is now. Throws std::runtime_error.
+    void open();
+    void close();
+    void start_device(const DeviceArguments& arguments);
     void keep(rte_mbuf* buffer);
 
+    FramePortOptions options_;
+    bool on_host_ = false;  ///< on an interface that the kernel has, too
     std::uint16_t port_ = 0;
     bool started_ = false;
+    unsigned refreshes_until_try_ = 0;
+    std::uint32_t room_mtu_ = 0;  ///< what the device's buffers hold
     HostInterface host_;
     MacAddress mac_{};
     std::uint32_t mtu_ = 1500;

@@ -187,7 +187,7 @@ void restart(Qp& qp) {
 }
 
 int multicast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid, ipc::Operation operation) {
-    if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff) return EINVAL;
+    if (qp->qp_type != IBV_QPT_UD) return EINVAL;
     ipc::MulticastRequest request{};
     request.qp = qp->handle;
     request.lid = lid;

@@ -1,5 +1,6 @@
 #include "engine/daemon/config.h"
 
+#include <arpa/inet.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -76,6 +77,7 @@ void read_engine(const std::string& file, const toml::table& table, Config& conf
 
 constexpr std::array kDrivers = {"af_packet", "af_xdp", "tap", "memif", "vhost", "virtio_user", "pci"};
 constexpr std::uint16_t kIbEtherType = 0x88B5;  // local experimental
+constexpr std::size_t kMaxSubnets = 16;
 constexpr std::int64_t kMinMtu = 300;
 constexpr std::int64_t kMaxMtu = 65535;
 
@@ -131,6 +133,58 @@ verbs::PortConfig read_port(const std::string& file, const toml::node& node, con
     return port;
 }
 
+/// The upper half of an IPv6 address whose lower half is zero.
+std::uint64_t read_prefix(const std::string& file, const toml::node& node) {
+    const auto text = value_of<std::string>(file, node, "a string");
+    std::array<std::uint8_t, 16> address{};
+    std::uint64_t halves[2] = {0, 0};
+    const bool parsed = ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+    for (std::size_t i = 0; i < address.size(); ++i) halves[i / 8] = halves[i / 8] << 8 | address[i];
+    if (!parsed || halves[0] == 0 || halves[1] != 0 || address[0] == 0xFF)
+        refuse(file, node.source(), "a prefix is 64 bits in the form of an IPv6 address: \"fec0:0:0:1::\"");
+    return halves[0];
+}
+
+void read_subnets(const std::string& file, const toml::node& node, Config& config) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty() || !array->is_array_of_tables())
+        refuse(file, node.source(), "expected [[subnet]] tables");
+    if (array->size() > kMaxSubnets)
+        refuse(file, node.source(), "at most " + std::to_string(kMaxSubnets) + " subnets");
+    config.subnets.clear();
+    for (const toml::node& element : *array) {
+        const toml::table& table = *element.as_table();
+        check_keys(file, table, {"name", "prefix", "lmc", "priority", "manager"}, "[[subnet]]");
+        verbs::SubnetConfig subnet;
+        if (const toml::node* name = table.get("name"))
+            subnet.name = value_of<std::string>(file, *name, "a string");
+        if (const toml::node* prefix = table.get("prefix"))
+            subnet.options.gid_prefix = read_prefix(file, *prefix);
+        if (const toml::node* lmc = table.get("lmc"))
+            subnet.options.lmc = static_cast<std::uint8_t>(read_number(file, *lmc, 0, 7, "lmc"));
+        if (const toml::node* priority = table.get("priority"))
+            subnet.options.priority =
+                static_cast<std::uint8_t>(read_number(file, *priority, 0, 15, "priority"));
+        if (const toml::node* manager = table.get("manager"))
+            subnet.manager = value_of<bool>(file, *manager, "true or false");
+        for (const verbs::SubnetConfig& other : config.subnets) {
+            if (other.name == subnet.name)
+                refuse(file, element.source(), "subnet '" + subnet.name + "' is there twice");
+            if (other.options.gid_prefix == subnet.options.gid_prefix)
+                refuse(file, element.source(), "each subnet needs a prefix of its own");
+        }
+        config.subnets.push_back(std::move(subnet));
+    }
+}
+
+std::string read_subnet_of(const std::string& file, const toml::node& node, const Config& config) {
+    const auto name = value_of<std::string>(file, node, "a string");
+    if (std::none_of(config.subnets.begin(), config.subnets.end(),
+                     [&](const verbs::SubnetConfig& subnet) { return subnet.name == name; }))
+        refuse(file, node.source(), "there is no subnet '" + name + "'");
+    return name;
+}
+
 void read_devices(const std::string& file, const toml::node& node, verbs::LinkLayer link_layer,
                   Config& config) {
     const toml::array* array = node.as_array();
@@ -141,7 +195,7 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
     config.devices.clear();
     for (const toml::node& element : *array) {
         const toml::table& table = *element.as_table();
-        check_keys(file, table, {"name", "link_layer", "port"}, "[[device]]");
+        check_keys(file, table, {"name", "link_layer", "port", "subnet"}, "[[device]]");
         const toml::node* name_node = table.get("name");
         if (name_node == nullptr) refuse(file, element.source(), "a device needs a name");
         const auto name = value_of<std::string>(file, *name_node, "a string");
@@ -154,6 +208,8 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
         const toml::node* layer_node = table.get("link_layer");
         config.devices.emplace_back(name,
                                     layer_node == nullptr ? link_layer : read_link_layer(file, *layer_node));
+        if (const toml::node* subnet = table.get("subnet"))
+            config.devices.back().subnet = read_subnet_of(file, *subnet, config);
         const toml::node* port_node = table.get("port");
         if (port_node == nullptr) continue;
         verbs::DeviceConfig& device = config.devices.back();
@@ -172,7 +228,8 @@ Config parse_config(std::string_view text, const std::string& name) {
     Config config;
     try {
         const toml::table root = toml::parse(text, name);
-        check_keys(name, root, {"engine", "device"}, "the file");
+        check_keys(name, root, {"engine", "device", "subnet"}, "the file");
+        if (const toml::node* subnet = root.get("subnet")) read_subnets(name, *subnet, config);
         const toml::node* engine = root.get("engine");
         const toml::node* device = root.get("device");
         if (engine != nullptr) {

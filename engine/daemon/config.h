@@ -12,6 +12,13 @@
 //     port = { link = "roce", driver = "af_packet", interface = "eth0" }   # out of this engine; without,
 //     inside only
 //
+//     [[subnet]]                        # of the InfiniBand devices; default: one subnet without a name
+//     name = "a"                        # devices join by subnet = "a"; those that do not say are in the
+//     first prefix = "fec0:0:0:1::"           # of its GIDs; default: fe80::. Several subnets are joined by a
+//     router lmc = 1                           # each port gets 2^lmc LIDs, 0 to 7 priority = 3 # of the
+//     built-in subnet manager, 0 to 15 manager = false                   # it does not run: another one has
+//     to bring the ports up
+//
 // More keys of a port: mtu (of the frames; default: the interface's), vlan (tag of RoCE frames), extra
 // (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket),
 // ether_type (link "ib").
@@ -31,6 +38,7 @@ struct Config {
     std::string socket;
     std::string log_level = "info";
     std::vector<verbs::DeviceConfig> devices = {"uib0", "uib1"};
+    std::vector<verbs::SubnetConfig> subnets = std::vector<verbs::SubnetConfig>(1);
 };
 
 /// The message names file, line, column and what was expected.

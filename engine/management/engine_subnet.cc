@@ -1,5 +1,7 @@
 #include "engine/management/engine_subnet.h"
 
+#include <utility>
+
 namespace uib::management {
 
 EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_guid,
@@ -7,8 +9,9 @@ EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_gui
     : fabric_(fabric),
       switch_(Node::of_switch(switch_guid, static_cast<unsigned>(fabric.ports()), description, fabric)) {
     for (const AdapterConfig& config : adapters) {
-        auto made = std::make_unique<Adapter>(
-            Node::channel_adapter(config.guid, config.guid, 1, config.description), config.port, switch_);
+        Node node = Node::channel_adapter(config.guid, config.guid, 1, config.description);
+        node.info.type = config.type;
+        auto made = std::make_unique<Adapter>(std::move(node), config.port, switch_);
         made->node.connect(1, &made->to_switch);
         switch_.connect(config.port + 1, &made->from_switch);
         made->node.node().set_link(1, true);

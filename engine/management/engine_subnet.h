@@ -23,6 +23,7 @@ class EngineSubnet final : public NodeWatcher {
         PortIndex port = 0;  ///< of the fabric
         std::uint64_t guid = 0;
         std::string description;
+        Number type = kNodeIsCa;  ///< or a router's port
     };
 
     /// All ports of `fabric` must be there. Links to `adapters` are up from the start; a port that is neither

@@ -42,19 +42,21 @@ transport::Time monotonic_now() {
            static_cast<transport::Time>(now.tv_nsec);
 }
 
-Adapter::Adapter(const std::vector<DeviceConfig>& devices, const management::SubnetOptions& subnet)
+Adapter::Adapter(const std::vector<DeviceConfig>& devices, const std::vector<SubnetConfig>& subnets)
     : now_(monotonic_now()), mover_(kStagingBytes), multicast_(fabric_), qps_(kFirstQpNumber, nullptr) {
+    name_subnets(subnets, devices);
     for (const DeviceConfig& config : devices) {
         const auto index = static_cast<std::uint32_t>(devices_.size());
-        devices_.push_back(std::make_unique<Device>(
-            config, index, static_cast<net::Lid>(EthernetPaths::kFirstLid + index), fabric_));
+        devices_.push_back(std::make_unique<Device>(config, index,
+                                                    static_cast<net::Lid>(EthernetPaths::kFirstLid + index),
+                                                    fabric_, subnet_named(config.subnet)));
         const Device& device = *devices_.back();
         if (!device.ethernet()) continue;
         ethernet_paths_.set_port(device.lid(), device.gids());
         ethernet_switch_.add_port(device.index(), device.mac());
     }
     wire_.reserve(kQueueDepth);
-    start_subnet(subnet);
+    start_subnets();
 }
 
 Adapter::~Adapter() = default;
@@ -131,7 +133,7 @@ bool Adapter::turn() {
     mover_.end_turn();
     end_outside_turn();
     busy |= fire_timers();
-    if (subnet_due_ <= now_) tend_subnet();
+    if (subnets_due_ <= now_) tend_subnets();
     settle_cqs();
     if (busy) ++statistics_.busy_turns;
     return busy;
@@ -224,8 +226,8 @@ bool Adapter::quiet() const {
 }
 
 transport::Time Adapter::next_deadline() const {
-    return std::min(
-        {subnet_due_, moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at, outside_deadline()});
+    return std::min({subnets_due_, moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at,
+                     outside_deadline()});
 }
 
 // Completions and events.

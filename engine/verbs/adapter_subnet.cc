@@ -1,62 +1,123 @@
-// The InfiniBand devices' part in subnet management: their nodes, the internal switch's, and the built-in
-// subnet manager, which has given LIDs and active ports before the first turn.
+// The InfiniBand devices' part in subnet management: their nodes, the internal switches', the built-in subnet
+// managers, which have given LIDs and active ports before the first turn, and the router between subnets.
+//
+// Each subnet has a switch of its own; a device has the same port index at all of them, and is up at its own.
 #include <algorithm>
+#include <stdexcept>
 
 #include "engine/verbs/adapter.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 
 namespace {
 
-constexpr std::uint64_t kSwitchGuid = 0x0255'4900'0001'0000ULL;  // behind the devices', so its LID is, too
+// Behind the devices' GUIDs, so that their LIDs are behind the devices', too.
+constexpr std::uint64_t kSwitchGuid = 0x0255'4900'0001'0000ULL;
+constexpr std::uint64_t kRouterGuid = 0x0255'4900'0002'0000ULL;
 
+constexpr std::uint32_t kEventPortActive = 9;   // IBV_EVENT_PORT_ACTIVE
+constexpr std::uint32_t kEventPortError = 10;   // IBV_EVENT_PORT_ERR
 constexpr std::uint32_t kEventLidChange = 11;   // IBV_EVENT_LID_CHANGE
 constexpr std::uint32_t kEventPkeyChange = 12;  // IBV_EVENT_PKEY_CHANGE
 constexpr std::uint32_t kEventSmChange = 13;    // IBV_EVENT_SM_CHANGE
 constexpr std::uint32_t kEventGidChange = 18;   // IBV_EVENT_GID_CHANGE
-constexpr std::uint32_t kEventPortActive = 9;   // IBV_EVENT_PORT_ACTIVE
-constexpr std::uint32_t kEventPortError = 10;   // IBV_EVENT_PORT_ERR
 
 }  // namespace
 
-void Adapter::start_subnet(management::SubnetOptions options) {
-    std::vector<management::EngineSubnet::AdapterConfig> adapters;
-    for (const auto& device : devices_)
-        if (!device->ethernet())
-            adapters.push_back({device->port(), device->guid(), "uib " + device->name()});
-    if (adapters.empty()) return;
-    subnet_ = std::make_unique<management::EngineSubnet>(fabric_, kSwitchGuid, "uib switch", adapters);
-    subnet_->on_change([this](std::size_t adapter) { follow_subnet(adapter); });
-    // Without links out of the engine nothing can change that is not told.
-    bool external = false;
-    for (net::InternalSwitch::PortIndex port = 0; port < fabric_.ports(); ++port)
-        external = external || fabric_.external(port);
-    if (!external) options.sweep_interval = 0;
-    subnet_->run_manager(options, now_);
-    subnet_due_ = subnet_->manager()->next_deadline();
-    for (std::size_t adapter = 0; adapter < subnet_->adapters(); ++adapter) follow_subnet(adapter);
+void Adapter::name_subnets(const std::vector<SubnetConfig>& subnets,
+                           const std::vector<DeviceConfig>& devices) {
+    for (const SubnetConfig& config : subnets) {
+        Subnet subnet;
+        subnet.config = config;
+        subnet.fabric = &fabric_;
+        if (!subnets_.empty()) {
+            subnet.own_fabric = std::make_unique<net::InternalSwitch>();
+            subnet.fabric = subnet.own_fabric.get();
+            for (std::size_t port = 0; port < devices.size(); ++port) subnet.fabric->add_port();
+        }
+        subnets_.push_back(std::move(subnet));
+    }
+    if (subnets_.empty()) throw std::invalid_argument("no subnet");
+}
+
+std::uint8_t Adapter::subnet_named(const std::string& name) const {
+    if (name.empty()) return 0;
+    const auto found = std::find_if(subnets_.begin(), subnets_.end(),
+                                    [&](const Subnet& subnet) { return subnet.config.name == name; });
+    if (found == subnets_.end()) throw std::invalid_argument("there is no subnet " + name);
+    return static_cast<std::uint8_t>(found - subnets_.begin());
+}
+
+void Adapter::start_subnets() {
+    if (subnets_.size() > 1) {
+        router_ = std::make_unique<net::Router>();
+        for (Subnet& subnet : subnets_) {
+            router_port_ = subnet.fabric->add_port();
+            router_->add_interface(subnet.config.options.gid_prefix);
+        }
+    }
+    for (std::size_t number = 0; number < subnets_.size(); ++number) start_subnet(number);
+    tend_subnets();
     ports_changed_ = attention_ = false;  // there is nobody yet who could be told
 }
 
-void Adapter::tend_subnet() {
-    subnet_->manager()->on_timer(now_);
-    subnet_due_ = subnet_->manager()->next_deadline();
+void Adapter::start_subnet(std::size_t number) {
+    Subnet& subnet = subnets_[number];
+    std::vector<management::EngineSubnet::AdapterConfig> adapters;
+    for (const auto& device : devices_) {
+        if (device->ethernet() || device->subnet_number() != number) continue;
+        adapters.push_back({device->port(), device->guid(), "uib " + device->name()});
+        subnet.devices.push_back(device.get());
+    }
+    if (adapters.empty()) return;
+    if (router_ != nullptr)
+        adapters.push_back({router_port_, kRouterGuid + number, "uib router", management::kNodeIsRouter});
+    subnet.nodes = std::make_unique<management::EngineSubnet>(*subnet.fabric, kSwitchGuid + number,
+                                                              "uib switch", adapters);
+    subnet.nodes->on_change([this, number](std::size_t adapter) { follow_subnet(number, adapter); });
+    management::SubnetOptions options = subnet.config.options;
+    // Without links out of the engine nothing can change that is not told.
+    bool external = false;
+    for (net::InternalSwitch::PortIndex port = 0; port < subnet.fabric->ports(); ++port)
+        external = external || subnet.fabric->external(port);
+    if (!external) options.sweep_interval = 0;
+    if (subnet.config.manager) subnet.nodes->run_manager(options, now_);
+    for (std::size_t adapter = 0; adapter < subnet.nodes->adapters(); ++adapter)
+        follow_subnet(number, adapter);
+}
+
+void Adapter::tend_subnets() {
+    subnets_due_ = transport::kNever;
+    for (Subnet& subnet : subnets_) {
+        if (subnet.nodes == nullptr || subnet.nodes->manager() == nullptr) continue;
+        management::SubnetManager& manager = *subnet.nodes->manager();
+        if (manager.next_deadline() <= now_) manager.on_timer(now_);
+        subnets_due_ = std::min(subnets_due_, manager.next_deadline());
+    }
 }
 
 // Something at the port of an InfiniBand device has been set: the device shows it, its clients are told.
-void Adapter::follow_subnet(std::size_t adapter) {
-    const std::uint64_t guid = subnet_->adapter(adapter).node().info.node_guid;
-    const auto found = std::find_if(devices_.begin(), devices_.end(), [&](const auto& device) {
-        return !device->ethernet() && device->guid() == guid;
-    });
-    Device& device = **found;
+void Adapter::follow_subnet(std::size_t number, std::size_t adapter) {
+    const Subnet& subnet = subnets_[number];
+    const management::NodePort& port = subnet.nodes->port_of(adapter);
+    if (adapter >= subnet.devices.size()) {
+        router_->set_lid(number, static_cast<net::Lid>(port.info.lid));
+        return;
+    }
+    Device& device = *subnet.devices[adapter];
     const SubnetPort before = device.subnet();
     const std::vector<net::Gid> gids = device.gids();
     const std::vector<std::uint16_t> pkeys = device.pkeys();
     const bool was_active = device.active();
-    device.follow_subnet(subnet_->port_of(adapter));
+    device.follow_subnet(port);
     const SubnetPort& now = device.subnet();
     if (now == before && gids == device.gids() && pkeys == device.pkeys()) return;
+    if (router_ != nullptr) {
+        for (const net::Gid& gid : gids) router_->set_port(number, gid, 0);
+        for (const net::Gid& gid : device.gids())
+            if (gid != net::Gid{}) router_->set_port(number, gid, device.lid());
+    }
     if (now.lid != before.lid) raise_port_event(device, kEventLidChange);
     if (now.sm_lid != before.sm_lid) raise_port_event(device, kEventSmChange);
     if (pkeys != device.pkeys()) raise_port_event(device, kEventPkeyChange);
@@ -65,6 +126,23 @@ void Adapter::follow_subnet(std::size_t adapter) {
         raise_port_event(device, device.active() ? kEventPortActive : kEventPortError);
     ports_changed_ = true;
     attention_ = true;
+}
+
+// A packet to another subnet goes to the router (8.2.3). Programs that tell each other their LIDs, without a
+// path record, cannot know the router's, so the port puts it there.
+void Adapter::address_router(const Device& device, net::Packet& packet) const {
+    if (device.ethernet() || net::is_multicast(packet.grh.dgid)) return;
+    const std::uint64_t prefix = net::prefix_of(packet.grh.dgid);
+    if (prefix == management::kDefaultGidPrefix || prefix == net::prefix_of(device.gids().front())) return;
+    packet.lrh.dlid = router_->lid(device.subnet_number());
+}
+
+void Adapter::pass_router(const net::Packet& packet) {
+    net::Packet onward = packet;
+    const auto to = router_->forward(packet.subnet, onward);
+    if (!to) return;
+    onward.subnet = static_cast<std::uint8_t>(*to);
+    deliver_unicast(onward);
 }
 
 }  // namespace uib::verbs

@@ -57,11 +57,13 @@ net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
 
 }  // namespace
 
-Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric)
+Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric,
+               std::uint8_t subnet)
     : static_rate(transport::port_mbps(kWidth4x, kSpeedEdr)),
       config_(std::move(config)),
       index_(index),
       lid_(lid),
+      subnet_number_(subnet),
       guid_(guid_of(index)),
       mac_(mac_of(index)),
       fabric_(fabric),

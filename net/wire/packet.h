@@ -87,6 +87,7 @@ enum class PacketKind : std::uint8_t {
 
 struct Packet {
     Lrh lrh;
+    std::uint8_t subnet = 0;  ///< not of the wire: in which of the engine's subnets the LIDs are
     Bth bth;
     PacketKind kind = PacketKind::kTransport;
     bool has_grh = false;

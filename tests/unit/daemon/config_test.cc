@@ -47,6 +47,44 @@ TEST(Config, LinkLayerOfAllOrOfOneDevice) {
         (Devices{{"a", LinkLayer::kEthernet}, {"b", LinkLayer::kInfiniBand}}));
 }
 
+TEST(Config, OneSubnetIfNothingIsSaid) {
+    const Config config = parse_config("", "t");
+    ASSERT_EQ(config.subnets.size(), 1U);
+    EXPECT_EQ(config.subnets[0].options.gid_prefix, 0xFE80000000000000U);
+    EXPECT_EQ(config.subnets[0].options.lmc, 0);
+    EXPECT_TRUE(config.subnets[0].manager);
+}
+
+TEST(Config, SubnetsAndWhoIsInThem) {
+    const Config config = parse_config(
+        "[[device]]\nname='x'\n[[device]]\nname='y'\nsubnet='b'\n"
+        "[[subnet]]\nname='a'\nlmc=2\npriority=7\n[[subnet]]\nname='b'\nprefix='fec0:0:0:2::'\nmanager="
+        "false\n",
+        "t");
+    ASSERT_EQ(config.subnets.size(), 2U);
+    EXPECT_EQ(config.subnets[0].name, "a");
+    EXPECT_EQ(config.subnets[0].options.lmc, 2);
+    EXPECT_EQ(config.subnets[0].options.priority, 7);
+    EXPECT_EQ(config.subnets[1].options.gid_prefix, 0xFEC0000000000002U);
+    EXPECT_FALSE(config.subnets[1].manager);
+    EXPECT_EQ(config.devices[0].subnet, "");
+    EXPECT_EQ(config.devices[1].subnet, "b");
+}
+
+TEST(Config, ImpossibleSubnetsAreRefused) {
+    EXPECT_EQ(refusal("[[subnet]]\nlmc = 8\n"), "t.toml:2:7: lmc is 0 to 7");
+    EXPECT_NE(refusal("[[subnet]]\npriority = 16\n").find("priority is 0 to 15"), std::string::npos);
+    EXPECT_NE(refusal("[[subnet]]\nprefix = 'ff00::'\n").find("a prefix is 64 bits"), std::string::npos);
+    EXPECT_NE(refusal("[[subnet]]\nprefix = 'fec0::1'\n").find("a prefix is 64 bits"), std::string::npos);
+    EXPECT_NE(refusal("[[subnet]]\nname='a'\n[[subnet]]\nname='b'\n").find("a prefix of its own"),
+              std::string::npos);
+    EXPECT_NE(refusal("[[subnet]]\n[[subnet]]\nprefix='fec0::'\n").find("twice"), std::string::npos);
+    EXPECT_NE(refusal("[[device]]\nname='a'\nsubnet='c'\n").find("there is no subnet 'c'"),
+              std::string::npos);
+    EXPECT_NE(refusal("[subnet]\n").find("[[subnet]]"), std::string::npos);
+    EXPECT_NE(refusal("[[subnet]]\nsm = 1\n").find("unknown key 'sm'"), std::string::npos);
+}
+
 TEST(Config, MistakesAreToldWithTheirPlace) {
     EXPECT_EQ(refusal("[[device]]\nname='a'\nlink_layer = 'wifi'\n"),
               "t.toml:3:14: link_layer is infiniband or ethernet");

@@ -23,7 +23,8 @@ std::byte* ChunkMap::at(const ipc::Location& location) {
     return chunks_[location.chunk].memory + location.offset;
 }
 
-AdapterTest::AdapterTest(const std::vector<DeviceConfig>& devices) : adapter_(devices) {
+AdapterTest::AdapterTest(const std::vector<DeviceConfig>& devices, const std::vector<SubnetConfig>& subnets)
+    : adapter_(devices, subnets) {
     EXPECT_EQ(::pipe2(async_pipe_, O_CLOEXEC | O_NONBLOCK), 0);
     client_ =
         std::make_unique<Client>(1, ::getpid(), memory::MappedSpace::Credentials{::getuid(), ::getgid()},

@@ -70,7 +70,8 @@ struct TestCq {
 
 class AdapterTest : public ::testing::Test {
   protected:
-    explicit AdapterTest(const std::vector<DeviceConfig>& devices = {"uib0", "uib1"});
+    explicit AdapterTest(const std::vector<DeviceConfig>& devices = {"uib0", "uib1"},
+                         const std::vector<SubnetConfig>& subnets = std::vector<SubnetConfig>(1));
     ~AdapterTest() override;
 
     TestCq make_cq(std::uint32_t entries, std::uint32_t channel = 0);

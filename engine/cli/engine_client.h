@@ -2,6 +2,8 @@
 // seconds at most.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,12 +21,27 @@ class EngineClient {
     /// The engine's report of itself, as JSON text.
     std::string status();
 
+    /// These throw Refusal, too.
+    void start_capture(const ipc::StartCaptureRequest& request, int file, int ended);
+    ipc::StopCaptureReply stop_capture();
+    /// Returns the rule's identifier.
+    std::uint32_t add_fault(const ipc::AddFaultRequest& request);
+    /// 0: all.
+    void remove_fault(std::uint32_t id);
+    /// The rules as JSON text.
+    std::string faults();
+
+    [[nodiscard]] int descriptor() const { return connection_.get(); }
+
   private:
     struct Reply {
         std::vector<char> body;
         std::vector<ipc::UniqueFd> descriptors;
     };
-    Reply call(ipc::Operation operation, const void* body, std::size_t length);
+    Reply call(ipc::Operation operation, const void* body, std::size_t length,
+               std::span<const int> descriptors = {});
+    /// The text in the memfd that the reply carries.
+    std::string call_for_text(ipc::Operation operation);
     Reply receive(ipc::Operation operation);
 
     const std::string socket_;

@@ -15,6 +15,12 @@ struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// The engine refuses a request; `error` is its errno.
+struct Refusal : Failure {
+    Refusal(const std::string& what, int errno_value) : Failure(what), error(errno_value) {}
+    int error;
+};
+
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 /// LD_PRELOAD with the shim before what is there, the variable that makes libibverbs load the provider

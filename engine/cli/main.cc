@@ -1,12 +1,15 @@
-// The `uib` command: run programs with uib's devices, and ask an engine how it is.
+// The `uib` command: run programs with uib's devices, ask an engine how it is, see and disturb its packets.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "engine/cli/capture.h"
+#include "engine/cli/check_config.h"
 #include "engine/cli/engine_client.h"
 #include "engine/cli/environment.h"
+#include "engine/cli/fault.h"
 #include "engine/cli/layout.h"
 #include "engine/cli/run.h"
 #include "engine/cli/status.h"
@@ -78,6 +81,10 @@ int run(std::vector<std::string> arguments) {
         app.add_subcommand("status", "Show the engine's devices, ports, clients and objects");
     status_app->add_flag("--json", as_json, "The engine's report itself");
 
+    CaptureCommand capture(app);
+    FaultCommand fault(app);
+    const CheckConfigCommand check_config(app);
+
     options.command = take_command(arguments, *run_app);
     try {
         app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -88,6 +95,9 @@ int run(std::vector<std::string> arguments) {
     }
     if (*env_app) return print_environment();
     if (*status_app) return print_status(as_json);
+    if (capture.chosen()) return capture.run();
+    if (fault.chosen()) return fault.run();
+    if (check_config.chosen()) return check_config.run();
     if (options.command.empty()) throw Failure("no command to run: uib run [OPTIONS] -- COMMAND...");
     return run_command(options);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/cli/environment.h"
+#include "engine/cli/table.h"
 
 namespace uib::cli {
 namespace {
@@ -33,25 +34,6 @@ std::string text_of(const json& object, const char* key) {
 json member(const json& object, const char* key, const json& fallback) {
     const auto found = object.find(key);
     return found != object.end() && found->type() == fallback.type() ? *found : fallback;
-}
-
-using Row = std::vector<std::string>;
-
-/// Columns as wide as their widest cell, two spaces apart.
-std::string table(const std::vector<Row>& rows) {
-    std::vector<std::size_t> widths;
-    for (const Row& row : rows) {
-        widths.resize(std::max(widths.size(), row.size()));
-        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-    }
-    std::string text;
-    for (const Row& row : rows) {
-        std::string line;
-        for (std::size_t i = 0; i < row.size(); ++i)
-            line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-    }
-    return text;
 }
 
 bool is_empty_gid(const std::string& gid) {

@@ -36,6 +36,7 @@ constexpr std::uint64_t tag_of(Kind kind, std::uint32_t session = 0) {
 
 constexpr int kHousekeepingMs = 250;
 constexpr int kBacklogRetryMs = 2;
+constexpr int kCaptureMs = 10;  ///< between two looks into its buffer
 /// Looks for another request before sleeping: clients make objects in rows, and each wake-up of a sleeper
 /// costs tens of microseconds, several times what a request takes.
 constexpr int kPollsAfterRequest = 200;
@@ -51,7 +52,7 @@ Engine::Engine(const Config& config)
     : socket_path_(config.socket),
       started_(verbs::monotonic_now()),
       listener_(config.socket),
-      adapter_(config.devices, config.subnets),
+      adapter_(config.devices),
       attention_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lane_(adapter_, baton_, page_, attention_.get()),
       tree_(config.socket),
@@ -66,6 +67,7 @@ Engine::Engine(const Config& config)
 
 Engine::~Engine() {
     page_->stopping.store(1, std::memory_order_release);
+    capture_.reset();
     sessions_.clear();
     lane_.stop();
 }
@@ -84,13 +86,16 @@ int Engine::wait(std::span<epoll_event> events) {
         ::sched_yield();
     }
     expecting_ = false;
-    return ::epoll_wait(epoll_.get(), events.data(), room, backlog_ ? kBacklogRetryMs : kHousekeepingMs);
+    const bool capturing = capture_ != nullptr && capture_->busy();
+    const int patience = backlog_ ? kBacklogRetryMs : capturing ? kCaptureMs : kHousekeepingMs;
+    return ::epoll_wait(epoll_.get(), events.data(), room, patience);
 }
 
 void Engine::run(int signal_fd) {
     if (!watch(signal_fd, tag_of(kSignal), EPOLLIN))
         throw std::system_error(errno, std::generic_category(), "watching for signals");
     std::uint64_t next_housekeeping = verbs::monotonic_now();
+    std::uint64_t next_capture = 0;
     while (true) {
         epoll_event events[64];
         const int count = wait(events);
@@ -110,6 +115,10 @@ void Engine::run(int signal_fd) {
                 default:
                     on_session_event(tag);
             }
+        }
+        if (capture_ != nullptr && verbs::monotonic_now() >= next_capture) {
+            capture_->tick();
+            next_capture = verbs::monotonic_now() + std::uint64_t{kCaptureMs} * 1'000'000;
         }
         if (verbs::monotonic_now() >= next_housekeeping) {
             next_housekeeping = verbs::monotonic_now() + std::uint64_t{kHousekeepingMs} * 1'000'000;
@@ -178,6 +187,7 @@ void Engine::end_session(std::uint32_t id, const std::string& why) {
         spdlog::log(breach ? spdlog::level::warn : spdlog::level::info, "client {} ({}): gone: {}",
                     session.pid(), session.command(), why);
     ++ended_sessions_;
+    if (capture_ != nullptr && capture_->session() == id) capture_.reset();
     sessions_.erase(found);
 }
 
@@ -201,6 +211,15 @@ void Engine::look_after_clients() {
 
 std::shared_ptr<verbs::Context> Engine::make_context(verbs::Device& device) {
     return std::make_shared<verbs::Context>(adapter_, device, next_context_++);
+}
+
+void Engine::start_capture(std::uint32_t session, const net::CaptureOptions& options, ipc::UniqueFd file,
+                           ipc::UniqueFd ended) {
+    {
+        const Baton::Hold hold(baton_);
+        adapter_.start_capture(options);
+    }
+    capture_ = std::make_unique<CaptureRun>(adapter_, baton_, session, std::move(file), std::move(ended));
 }
 
 Session* Engine::session_with_cookie(std::uint64_t cookie) const {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "engine/daemon/baton.h"
+#include "engine/daemon/capture_run.h"
 #include "engine/daemon/config.h"
 #include "engine/daemon/device_tree/device_tree.h"
 #include "engine/daemon/engine_page.h"
@@ -43,6 +44,11 @@ class Engine {
     /// The session whose client's end of the connection has this cookie, or nullptr.
     [[nodiscard]] Session* session_with_cookie(std::uint64_t cookie) const;
     [[nodiscard]] std::string status_json();
+    /// Which runs, or has ended while its session is still there; nullptr else.
+    [[nodiscard]] CaptureRun* capture() { return capture_.get(); }
+    /// There must be none.
+    void start_capture(std::uint32_t session, const net::CaptureOptions& options, ipc::UniqueFd file,
+                       ipc::UniqueFd ended);
 
   private:
     int wait(std::span<epoll_event> events);
@@ -66,6 +72,7 @@ class Engine {
     DeviceTree tree_;
     ipc::UniqueFd epoll_;
     std::map<std::uint32_t, std::unique_ptr<Session>> sessions_;
+    std::unique_ptr<CaptureRun> capture_;
     std::uint32_t next_session_ = 1;
     std::uint32_t next_context_ = 1;
     std::uint64_t tree_packets_ = 0;  ///< packets when the tree's counters were last written

@@ -14,7 +14,8 @@ constexpr std::array kNames = {
     "destroy_channel", "create_cq",    "resize_cq",    "modify_cq",     "destroy_cq",     "create_srq",
     "modify_srq",      "query_srq",    "destroy_srq",  "create_qp",     "modify_qp",      "query_qp",
     "destroy_qp",      "attach_mcast", "detach_mcast", "alloc_staging", "open_xrcd",      "close_xrcd",
-    "open_qp",         "create_flow",  "destroy_flow",
+    "open_qp",         "create_flow",  "destroy_flow", "start_capture", "stop_capture",   "add_fault",
+    "remove_fault",    "list_faults",
 };
 static_assert(kNames.size() + 1 == static_cast<std::size_t>(ipc::Operation::kOperationEnd));
 

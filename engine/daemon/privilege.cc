@@ -1,6 +1,7 @@
 #include "engine/daemon/privilege.h"
 
 #include <linux/capability.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -39,6 +40,10 @@ bool may_use_raw_packets(const ucred& peer) {
     if (peer.uid == 0) return true;
     const std::string process = "/proc/" + std::to_string(peer.pid);
     return has_capability(process, CAP_NET_RAW) && in_our_user_namespace(process);
+}
+
+bool may_use_taps(const ucred& peer) {
+    return peer.pid > 0 && (peer.uid == 0 || peer.uid == ::geteuid());
 }
 
 }  // namespace uib::daemon

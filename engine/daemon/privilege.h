@@ -9,4 +9,7 @@ namespace uib::daemon {
 /// engine's own user namespace (a capability of another namespace says nothing here).
 bool may_use_raw_packets(const ucred& peer);
 
+/// Whether the peer may capture everybody's packets and disturb them: root, or the engine's own user.
+bool may_use_taps(const ucred& peer);
+
 }  // namespace uib::daemon

@@ -242,8 +242,11 @@ int Session::import_context(Message& message, Reply& reply) {
 }
 
 int Session::status(Reply& reply) {
-    const std::string text = engine_.status_json();
-    ipc::UniqueFd file(::memfd_create("uib-status", MFD_CLOEXEC));
+    return reply_text("uib-status", engine_.status_json(), reply);
+}
+
+int Session::reply_text(const char* name, const std::string& text, Reply& reply) {
+    ipc::UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
     if (!file) return errno;
     if (::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return EIO;
     append_bytes(reply.body, ipc::StatusReply{text.size()});

@@ -57,11 +57,12 @@ class Session {
     void log_refusal(ipc::Operation operation, int error) const;
     bool answer(const ipc::RequestHeader& request, int status, Reply& reply);
 
-    // Each returns 0 or an errno; session_requests.cc has the table.
+    // Each returns 0 or an errno; session_requests.cc and session_taps.cc have the tables.
     int dispatch(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_memory(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_queues(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_xrc(ipc::Operation operation, Message& message, Reply& reply);
+    int dispatch_taps(ipc::Operation operation, Message& message, Reply& reply);
     template <typename In, typename Out, typename F>
     int call(const Message& message, Reply& reply, F&& f);
 
@@ -69,6 +70,10 @@ class Session {
     int open_memory(const ipc::HelloRequest& request, Message& message, ipc::HelloReply& body, Reply& reply);
     int import_context(Message& message, Reply& reply);
     int status(Reply& reply);
+    int start_capture(const ipc::StartCaptureRequest& request, Message& message);
+    int stop_capture(ipc::StopCaptureReply& reply);
+    /// A long text goes as a file.
+    static int reply_text(const char* name, const std::string& text, Reply& reply);
     void leave();
 
     Engine& engine_;

@@ -1,36 +1,11 @@
 // Which request calls what: the form of each request is checked here, its sense in the context.
 #include <cerrno>
-#include <cstring>
-#include <type_traits>
 
 #include "engine/daemon/engine.h"
 #include "engine/daemon/session.h"
+#include "engine/daemon/session_call.h"
 
 namespace uib::daemon {
-
-namespace {
-struct None {};
-template <typename T>
-constexpr std::size_t size_of() {
-    return std::is_same_v<T, None> ? 0 : sizeof(T);
-}
-}  // namespace
-
-template <typename In, typename Out, typename F>
-int Session::call(const Message& message, Reply& reply, F&& f) {
-    if (message.length != sizeof(ipc::RequestHeader) + size_of<In>()) {
-        malformed_ = true;
-        return EINVAL;
-    }
-    In in{};
-    if constexpr (!std::is_same_v<In, None>)
-        std::memcpy(&in, message.bytes.data() + sizeof(ipc::RequestHeader), sizeof in);
-    Out out{};
-    const int status = f(in, out);
-    if constexpr (!std::is_same_v<Out, None>)
-        if (status == 0) append_bytes(reply.body, out);
-    return status;
-}
 
 int Session::dispatch(ipc::Operation operation, Message& message, Reply& reply) {
     using ipc::Operation;
@@ -41,6 +16,12 @@ int Session::dispatch(ipc::Operation operation, Message& message, Reply& reply) 
             });
         case Operation::kStatus:
             return call<None, None>(message, reply, [&](None&, None&) { return status(reply); });
+        case Operation::kStartCapture:
+        case Operation::kStopCapture:
+        case Operation::kAddFault:
+        case Operation::kRemoveFault:
+        case Operation::kListFaults:
+            return dispatch_taps(operation, message, reply);
         default:
             break;
     }

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "engine/daemon/faults.h"
 #include "engine/verbs/qp_counter_names.h"
 
 namespace uib::daemon {
@@ -43,6 +46,12 @@ ordered_json objects_json(const verbs::ObjectCounts& counts) {
             {"channel", counts.channel}, {"dm", counts.dm}, {"xrcd", counts.xrcd}};
 }
 
+const char* port_state_name(std::uint32_t state) {
+    constexpr std::array kNames = {"NOP",   "DOWN",   "INIT",
+                                   "ARMED", "ACTIVE", "ACTIVE_DEFER"};  // ibv_port_state
+    return state < kNames.size() ? kNames.at(state) : "?";
+}
+
 ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& device) {
     ordered_json gids = ordered_json::array();
     for (const net::Gid& gid : device.gids())
@@ -50,8 +59,12 @@ ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& dev
     const TreePort port = tree_port(adapter, device);
     ordered_json counters = port.counters;
     for (const auto& [name, value] : port.hw_counters) counters[name] = value;
-    ordered_json shown = {{"number", 1},     {"state", "ACTIVE"}, {"link_layer", port.link_layer},
-                          {"lid", port.lid}, {"gids", gids},      {"counters", counters}};
+    ordered_json shown = {{"number", 1},
+                          {"state", port_state_name(port.state)},
+                          {"link_layer", port.link_layer},
+                          {"lid", port.lid},
+                          {"gids", gids},
+                          {"counters", counters}};
     if (device.ethernet()) shown["mac"] = mac_text(device.mac());
     return {
         {"name", device.name()}, {"node_guid", hex(device.guid())}, {"ports", ordered_json::array({shown})}};
@@ -91,10 +104,11 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
         {"multicast_rcv_packets", counters.multicast_rcv_packets},
         {"port_xmit_discards", counters.xmit_discards},
         {"port_rcv_errors", counters.rcv_errors},
+        {"link_downed", device.link_downed},
     };
     // The internal fabric has no wire: these stay zero, but programs that read sysfs expect them.
     for (const char* name :
-         {"symbol_error", "link_error_recovery", "link_downed", "port_rcv_remote_physical_errors",
+         {"symbol_error", "link_error_recovery", "port_rcv_remote_physical_errors",
           "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_rcv_constraint_errors",
           "local_link_integrity_errors", "excessive_buffer_overrun_errors", "VL15_dropped", "port_xmit_wait"})
         port.counters.emplace(name, 0);
@@ -104,6 +118,12 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.hw_counters.emplace("unknown_qp_drops", counters.unknown_qp_drops);
     port.hw_counters.emplace("multicast_drops", counters.multicast_drops);
     port.hw_counters.emplace("unsteered_frames", counters.unsteered_frames);
+    for (std::size_t action = 0; action < net::kFaultActionNames.size(); ++action) {
+        std::string name = std::string("fault_") + net::kFaultActionNames.at(action);
+        std::replace(name.begin(), name.end(), '-', '_');
+        port.hw_counters.emplace(
+            name, adapter.fault_totals().of(device.port(), static_cast<net::FaultAction>(action)));
+    }
     if (device.uplink() != nullptr) {
         for (const auto& [name, value] : device.uplink()->counters())
             port.hw_counters.emplace("port_" + name, value);
@@ -150,10 +170,15 @@ std::string make_status_json(const StatusInput& input) {
     counters["busy_turns"] = statistics.busy_turns;
     counters["doorbells"] = statistics.doorbells;
     counters["packets"] = statistics.packets;
-    const ordered_json root = {
-        {"version", UIB_VERSION},          {"pid", ::getpid()},   {"socket", input.socket},
-        {"uptime_s", input.uptime_s},      {"devices", devices},  {"clients", clients},
-        {"objects", objects_json(totals)}, {"counters", counters}};
+    const ordered_json root = {{"version", UIB_VERSION},
+                               {"pid", ::getpid()},
+                               {"socket", input.socket},
+                               {"uptime_s", input.uptime_s},
+                               {"devices", devices},
+                               {"clients", clients},
+                               {"faults", ordered_json::parse(faults_json(input.adapter))},
+                               {"objects", objects_json(totals)},
+                               {"counters", counters}};
     return root.dump(2);
 }
 

@@ -79,6 +79,8 @@ void Adapter::follow(Device& device, std::uint8_t changes) {
     if ((changes & net::kUplinkAddresses) != 0 && device.ethernet()) {
         device.follow_gids();
         ethernet_paths_.set_port(device.lid(), device.gids());
+        if (taps_.capture != nullptr)
+            taps_.capture->set_addresses(device.port(), device.mac(), device.gids());
         raise_port_event(device, kEventGidChange);
     }
     if ((changes & net::kUplinkState) != 0)
@@ -122,7 +124,7 @@ std::vector<int> Adapter::wake_descriptors() const {
 // Taps.
 
 std::uint32_t Adapter::add_fault(const net::FaultRule& rule) {
-    if (taps_.faults == nullptr) taps_.faults = std::make_unique<net::FaultInjector>();
+    if (taps_.faults == nullptr) taps_.faults = std::make_unique<net::FaultInjector>(taps_.totals);
     drop_faults_ = false;
     const std::uint32_t id = taps_.faults->add(rule);
     apply_link_faults();
@@ -144,6 +146,7 @@ void Adapter::apply_link_faults() {
         const bool down = taps_.faults->link_down(device->port());
         if (down == device->link_down) continue;
         device->link_down = down;
+        if (down) ++device->link_downed;
         follow(*device, net::kUplinkState);
     }
 }
@@ -152,7 +155,8 @@ bool Adapter::start_capture(const net::CaptureOptions& options) {
     if (taps_.capture != nullptr) return false;
     std::vector<net::CapturePort> ports;
     ports.reserve(devices_.size());
-    for (const auto& device : devices_) ports.push_back({device->name(), device->ethernet(), device->mac()});
+    for (const auto& device : devices_)
+        ports.push_back({device->name(), device->ethernet(), device->mac(), device->gids()});
     taps_.start(ports, options);
     return true;
 }

@@ -4,15 +4,12 @@
 
 #include "net/encap/roce_frame.h"
 #include "net/wire/codec.h"
+#include "net/wire/mac_of_gid.h"
 
 namespace uib::net {
 namespace {
 
 constexpr std::uint32_t kBlockOverhead = 64;  // of a packet block, at most
-/// A RoCE frame needs the other end's MAC, which the internal fabric does not have: made of its address.
-MacAddress stand_in(const Gid& gid) {
-    return {0x02, 0x55, 0x49, gid[13], gid[14], gid[15]};
-}
 
 }  // namespace
 
@@ -22,37 +19,63 @@ Capture::Capture(const std::vector<CapturePort>& ports, const CaptureOptions& op
     for (const CapturePort& port : ports_)
         append_interface(buffer_, port.ethernet ? LinkType::kEthernet : LinkType::kInfiniBand, port.name,
                          options_.snap);
+    remember_addresses();
 }
 
-bool Capture::wanted(std::uint32_t port, const Packet& packet) const {
+void Capture::set_addresses(std::uint32_t port, const MacAddress& mac, const std::vector<Gid>& gids) {
+    if (port >= ports_.size() || !ports_[port].ethernet) return;
+    ports_[port].mac = mac;
+    ports_[port].gids = gids;
+    remember_addresses();
+}
+
+void Capture::remember_addresses() {
+    macs_.clear();
+    for (const CapturePort& port : ports_)
+        for (const Gid& gid : port.gids)
+            if (port.ethernet && gid != Gid{}) macs_.emplace(gid, port.mac);
+}
+
+MacAddress Capture::mac_of(const Gid& gid) const {
+    if (const auto group = multicast_mac(gid)) return *group;
+    if (const auto known = macs_.find(gid); known != macs_.end()) return known->second;
+    return mac_within(gid).value_or(MacAddress{0x02, 0x55, 0x49, gid[13], gid[14], gid[15]});
+}
+
+bool Capture::wanted(std::uint32_t port, const Packet& packet, std::uint32_t source_qp) const {
     if (options_.port && *options_.port != port) return false;
     if (!options_.qp) return true;
-    return packet.bth.dest_qp == *options_.qp ||
+    return packet.bth.dest_qp == *options_.qp || source_qp == *options_.qp ||
            (packet.deth.source_qp == *options_.qp && packet.deth.source_qp != 0);
 }
 
-void Capture::add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns,
-                  const Packet& packet) {
-    if (port >= ports_.size() || !wanted(port, packet)) return;
+// The packet as on the port's wire, into frame_.
+void Capture::encode_frame(const CapturePort& port, CaptureDirection direction, const Packet& packet) {
+    if (!port.ethernet || packet.kind != PacketKind::kTransport) {
+        frame_.resize(encoded_bytes(packet));
+        encode(packet, frame_);
+        return;
+    }
+    const bool inbound = direction == CaptureDirection::kInbound;
+    const bool group = multicast_mac(packet.grh.dgid).has_value();
+    RoceEnvelope envelope;
+    envelope.source = inbound ? mac_of(packet.grh.sgid) : port.mac;
+    envelope.destination = inbound && !group ? port.mac : mac_of(packet.grh.dgid);
+    envelope.udp_source = roce_source_port(packet.grh.flow_label, packet.bth.dest_qp, packet.deth.source_qp);
+    frame_.resize(roce_frame_bytes(packet, false));
+    encode_roce(packet, envelope, frame_);
+}
+
+void Capture::add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns, const Packet& packet,
+                  std::uint32_t source_qp) {
+    if (done() || port >= ports_.size() || !wanted(port, packet, source_qp)) return;
     ++seen_[port];
     if (buffer_.size() + packet.payload.size() + kBlockOverhead > options_.buffer_bytes) {
         ++lost_[port];
         ++dropped_;
         return;
     }
-    if (ports_[port].ethernet && packet.kind == PacketKind::kTransport) {
-        RoceEnvelope envelope;
-        const bool inbound = direction == CaptureDirection::kInbound;
-        envelope.source = inbound ? stand_in(packet.grh.sgid) : ports_[port].mac;
-        envelope.destination = inbound ? ports_[port].mac : stand_in(packet.grh.dgid);
-        envelope.udp_source =
-            roce_source_port(packet.grh.flow_label, packet.bth.dest_qp, packet.deth.source_qp);
-        frame_.resize(roce_frame_bytes(packet, false));
-        encode_roce(packet, envelope, frame_);
-    } else {
-        frame_.resize(encoded_bytes(packet));
-        encode(packet, frame_);
-    }
+    encode_frame(ports_[port], direction, packet);
     const std::size_t kept =
         options_.snap == 0 ? frame_.size() : std::min<std::size_t>(frame_.size(), options_.snap);
     append_packet(buffer_, port, time_ns, std::span(frame_).first(kept),

@@ -2,10 +2,13 @@
 //
 // The lane adds; another thread, with the lane's baton in hand, takes. Between the two is a buffer with a
 // limit: what does not fit is counted as dropped, in the file, too. An InfiniBand port's packets appear as on
-// its link (LRH to VCRC), an Ethernet port's as RoCE v2 frames; the CRCs are those that a wire would show.
+// its link (LRH to VCRC), an Ethernet port's as RoCE v2 frames; the CRCs are those that a wire would show. A
+// RoCE frame between ports of the engine never had MAC addresses: it gets those of the ports with its GIDs,
+// of a multicast group by rule, of anybody else what the GID tells or a locally administered one made of it.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,13 +23,15 @@ struct CapturePort {
     std::string name;
     bool ethernet = false;
     MacAddress mac{};
+    std::vector<Gid> gids{};  ///< of an Ethernet port
 };
 
 struct CaptureOptions {
     std::optional<std::uint32_t> port{};  ///< only this one, by its index
     std::optional<std::uint32_t>
-        qp{};                ///< only packets to this queue pair, or from it where the packet tells
-    std::uint32_t snap = 0;  ///< bytes kept of a packet; 0: all
+        qp{};                 ///< only packets to this queue pair, or from it where the packet tells
+    std::uint32_t snap = 0;   ///< bytes kept of a packet; 0: all
+    std::uint64_t count = 0;  ///< after so many packets no more are looked at; 0: no limit
     std::size_t buffer_bytes = std::size_t{16} << 20;
 };
 
@@ -35,18 +40,28 @@ class Capture {
     /// `ports` in the order of the indices that add() is given.
     Capture(const std::vector<CapturePort>& ports, const CaptureOptions& options);
 
-    /// `time_ns`: since the Unix epoch.
-    void add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns, const Packet& packet);
+    /// `time_ns`: since the Unix epoch. `source_qp`: whose packet it is, where the caller knows and the
+    /// packet does not tell; else 0.
+    void add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns, const Packet& packet,
+             std::uint32_t source_qp = 0);
+    /// An Ethernet port has these addresses from now on.
+    void set_addresses(std::uint32_t port, const MacAddress& mac, const std::vector<Gid>& gids);
     /// What has gathered; the buffer is empty then. `last` appends the statistics.
     std::vector<std::byte> take(bool last, std::uint64_t time_ns);
 
+    /// `options.count` is reached.
+    [[nodiscard]] bool done() const { return options_.count != 0 && packets_ >= options_.count; }
     [[nodiscard]] std::uint64_t packets() const { return packets_; }
     [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
   private:
-    [[nodiscard]] bool wanted(std::uint32_t port, const Packet& packet) const;
+    [[nodiscard]] bool wanted(std::uint32_t port, const Packet& packet, std::uint32_t source_qp) const;
+    [[nodiscard]] MacAddress mac_of(const Gid& gid) const;
+    void remember_addresses();
+    void encode_frame(const CapturePort& port, CaptureDirection direction, const Packet& packet);
 
     std::vector<CapturePort> ports_;
+    std::map<Gid, MacAddress> macs_;  ///< of the engine's Ethernet ports
     CaptureOptions options_;
     std::vector<std::byte> buffer_;
     std::vector<std::byte> frame_;

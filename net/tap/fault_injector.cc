@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "net/wire/length.h"
+#include "net/wire/opcode_table.h"
 
 namespace uib::net {
 namespace {
@@ -19,6 +20,26 @@ T other_value(std::mt19937_64& random, T old, unsigned bits) {
     do value = random() & mask;
     while (value == static_cast<std::uint64_t>(old));
     return static_cast<T>(value);
+}
+
+/// Whether the packet has what the rule would corrupt.
+bool has_field(FaultField field, const Packet& packet) {
+    if (field == FaultField::kPayload) return !packet.payload.empty();
+    if (packet.kind != PacketKind::kTransport) return false;
+    const std::uint16_t headers = kOpcodes[packet.bth.opcode].headers;
+    switch (field) {
+        case FaultField::kQkey:
+            return (headers & kDeth) != 0;
+        case FaultField::kRkey:
+        case FaultField::kAddress:
+            return (headers & (kReth | kAtomicEth)) != 0;
+        case FaultField::kLength:
+            return (headers & kReth) != 0;
+        case FaultField::kAck:
+            return (headers & kAeth) != 0;
+        default:
+            return true;
+    }
 }
 
 }  // namespace
@@ -53,8 +74,11 @@ bool FaultInjector::matches(const FaultRule& rule, std::uint32_t port, bool outb
     if (rule.port && *rule.port != port) return false;
     if (rule.action == FaultAction::kLinkDown) return true;
     if (outbound ? !rule.outbound : !rule.inbound) return false;
+    const bool transport = packet.kind == PacketKind::kTransport;
+    if (!transport && (rule.qp || rule.opcode || rule.psn_first)) return false;
     if (rule.qp && *rule.qp != packet.bth.dest_qp) return false;
     if (rule.opcode && *rule.opcode != packet.bth.opcode) return false;
+    if (rule.action == FaultAction::kCorruptField && !has_field(rule.field, packet)) return false;
     if (!rule.psn_first) return true;
     const std::uint32_t first = *rule.psn_first & kMask24;
     const std::uint32_t length = (rule.psn_last.value_or(first) - first) & kMask24;
@@ -96,6 +120,7 @@ void FaultInjector::overtaken(Time now, std::uint32_t port, bool outbound) {
 void FaultInjector::act(Rule& rule, Time now, std::uint32_t port, bool outbound, const Packet& packet,
                         const Emit& emit) {
     const FaultRule& what = rule.status.rule;
+    totals_.count(port, what.action);
     switch (what.action) {
         case FaultAction::kDrop:
         case FaultAction::kLinkDown:
@@ -135,6 +160,12 @@ void FaultInjector::act(Rule& rule, Time now, std::uint32_t port, bool outbound,
 
 void FaultInjector::hold(const Rule& rule, Time at, std::uint64_t packets, std::uint32_t port, bool outbound,
                          const Packet& packet) {
+    const std::size_t bytes = sizeof(Held) + packet.payload.size();
+    if (held_bytes_ + bytes > kHeldBytes) {
+        totals_.count(port, FaultAction::kDrop);
+        return;
+    }
+    held_bytes_ += bytes;
     Held held;
     held.at = at;
     held.order = order_++;
@@ -186,7 +217,6 @@ void FaultInjector::corrupt_field(Rule& rule, const Packet& packet, const Emit& 
             out.aeth.syndrome = other_value(random, out.aeth.syndrome, 7);
             break;
         case FaultField::kPayload:
-            if (packet.payload.empty()) break;
             altered_.emplace_back(packet.payload.begin(), packet.payload.end());
             altered_.back()[random() % altered_.back().size()] ^=
                 static_cast<std::byte>(1U << (random() % 8));
@@ -203,6 +233,7 @@ void FaultInjector::release(Time now, const std::function<void(std::uint32_t, bo
             ++it;
             continue;
         }
+        held_bytes_ -= sizeof(Held) + it->payload.size();
         due.push_back(std::move(*it));
         it = held_.erase(it);
     }

@@ -5,77 +5,46 @@
 // first rule that matches and fires decides; the others do not see the packet. Everything random comes from
 // the rule's own seed, so that one rule on one stream of packets does the same every time. Held packets
 // (delay, reorder, rate) own a copy of their payload; release() lets them go when their time has come. What
-// is emitted stays valid until end_turn(). One thread; nothing here fails.
+// is emitted stays valid until end_turn(). What held packets may take is limited (kHeldBytes); beyond it they
+// are dropped, as by a queue that is full. One thread; nothing here fails.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <optional>
 #include <random>
 #include <vector>
 
-#include "net/encap/uplink.h"
+#include "net/tap/fault_rule.h"
 #include "net/wire/packet.h"
+#include "net/wire/time.h"
 
 namespace uib::net {
 
-enum class FaultAction : std::uint8_t {
-    kDrop,
-    kDuplicate,     ///< sent twice
-    kReorder,       ///< held until `amount` later packets of the port have passed (or a second)
-    kDelay,         ///< held for `amount` nanoseconds
-    kCorruptBit,    ///< one random bit of the wire form: the receiver's CRCs catch it
-    kCorruptField,  ///< the field gets another random value and the CRCs are right: the transport's checks
-                    ///< must cope
-    kRate,          ///< at most `amount` bytes a second; what comes faster waits
-    kLinkDown,      ///< everything is dropped and the port is down while the rule stands
-};
+/// What rules did, living and gone, by port and action.
+class FaultTotals {
+  public:
+    void count(std::uint32_t port, FaultAction action) {
+        if (port >= counts_.size()) counts_.resize(port + 1);
+        ++counts_[port][static_cast<std::size_t>(action)];
+    }
+    [[nodiscard]] std::uint64_t of(std::uint32_t port, FaultAction action) const {
+        return port < counts_.size() ? counts_[port][static_cast<std::size_t>(action)] : 0;
+    }
 
-enum class FaultField : std::uint8_t {
-    kOpcode,
-    kPsn,
-    kDestQp,
-    kPkey,
-    kQkey,
-    kRkey,
-    kAddress,
-    kLength,
-    kDlid,
-    kSlid,
-    kPayload,
-    kAck
-};
-
-struct FaultRule {
-    // match
-    std::optional<std::uint32_t> port{};
-    bool outbound = true;               ///< when the port sends
-    bool inbound = false;               ///< when the port receives
-    std::optional<std::uint32_t> qp{};  ///< destination queue pair
-    std::optional<std::uint8_t> opcode{};
-    std::optional<std::uint32_t> psn_first{};  ///< with psn_last: a range, which may wrap at 2^24
-    std::optional<std::uint32_t> psn_last{};
-    std::uint32_t skip = 0;                ///< matching packets let through before the rule may fire
-    std::optional<std::uint32_t> count{};  ///< fires so often, then no more
-    double probability = 1;
-    std::uint64_t seed = 1;
-    // action
-    FaultAction action = FaultAction::kDrop;
-    FaultField field = FaultField::kPsn;
-    std::uint64_t amount = 0;
-};
-
-struct FaultStatus {
-    std::uint32_t id = 0;
-    FaultRule rule;
-    std::uint64_t matched = 0;
-    std::uint64_t fired = 0;
+  private:
+    std::vector<std::array<std::uint64_t, kFaultActionNames.size()>> counts_;
 };
 
 class FaultInjector {
   public:
     using Emit = std::function<void(const Packet&)>;
+    static constexpr std::size_t kHeldBytes = std::size_t{16} << 20;
+
+    /// `totals` outlives this.
+    explicit FaultInjector(FaultTotals& totals) : totals_(totals) {}
 
     /// Rules apply in the order in which they were added. The identifier is never used again.
     std::uint32_t add(const FaultRule& rule);
@@ -122,7 +91,9 @@ class FaultInjector {
     void corrupt_field(Rule& rule, const Packet& packet, const Emit& emit);
     void overtaken(Time now, std::uint32_t port, bool outbound);
 
+    FaultTotals& totals_;
     std::vector<Rule> rules_;
+    std::size_t held_bytes_ = 0;
     std::deque<Held> held_;
     std::deque<Held> released_;                   ///< of this turn
     std::deque<std::vector<std::byte>> altered_;  ///< payloads of this turn

@@ -142,5 +142,82 @@ TEST(Capture, WhatDoesNotFitIsCountedInTheFile) {
     EXPECT_EQ(statistics.at<std::uint64_t>(24 + 4), 4U);  // dropped
 }
 
+/// Source and destination of the only frame that the capture makes of the packet.
+std::pair<MacAddress, MacAddress> macs_of(const std::vector<CapturePort>& ports, std::uint32_t port,
+                                          CaptureDirection direction, const Packet& packet) {
+    Capture capture(ports, {});
+    capture.take(false, 0);
+    capture.add(port, direction, 1, packet);
+    const auto blocks = blocks_of(capture.take(false, 0));
+    MacAddress source{}, destination{};
+    if (blocks.size() != 1) return {source, destination};
+    std::memcpy(destination.data(), blocks[0].body.data() + 20, 6);
+    std::memcpy(source.data(), blocks[0].body.data() + 26, 6);
+    return {source, destination};
+}
+
+TEST(Capture, MacAddressesAreThoseOfTheEnginesPorts) {
+    const MacAddress first{2, 0, 0, 0, 0, 1}, second{2, 0, 0, 0, 0, 2};
+    const Gid gids[] = {gid_of_ipv4(0x0A000001), gid_of_ipv4(0x0A000002)};
+    const std::vector<CapturePort> ports = {{"a", true, first, {gids[0]}}, {"b", true, second, {gids[1]}}};
+    Packet roce = packet({});
+    roce.has_grh = true;
+    roce.grh.sgid = gids[0];
+    roce.grh.dgid = gids[1];
+    using Macs = std::pair<MacAddress, MacAddress>;
+    EXPECT_EQ(macs_of(ports, 0, CaptureDirection::kOutbound, roce), (Macs{first, second}));
+    EXPECT_EQ(macs_of(ports, 1, CaptureDirection::kInbound, roce), (Macs{first, second}));
+    // A stranger: out of the GID, if that was made of a MAC address.
+    roce.grh.dgid = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0x52, 0x54, 0, 0xFF, 0xFE, 1, 2, 3};
+    EXPECT_EQ(macs_of(ports, 0, CaptureDirection::kOutbound, roce), (Macs{first, {0x50, 0x54, 0, 1, 2, 3}}));
+    roce.grh.dgid = gid_of_ipv4(0x0A010203);
+    EXPECT_EQ(macs_of(ports, 0, CaptureDirection::kOutbound, roce), (Macs{first, {2, 0x55, 0x49, 1, 2, 3}}));
+}
+
+TEST(Capture, MulticastFramesGoToTheGroupsMacAddress) {
+    Packet roce = packet({});
+    roce.has_grh = true;
+    roce.grh.sgid = gid_of_ipv4(0x0A000001);
+    roce.grh.dgid = {0xFF, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4};
+    EXPECT_EQ(macs_of(kPorts, 1, CaptureDirection::kOutbound, roce).second,
+              (MacAddress{0x33, 0x33, 1, 2, 3, 4}));
+    roce.grh.dgid = gid_of_ipv4(0xEF810203);
+    EXPECT_EQ(macs_of(kPorts, 1, CaptureDirection::kInbound, roce).second,
+              (MacAddress{0x01, 0, 0x5E, 1, 2, 3}));
+}
+
+TEST(Capture, AnAddressThatChangesIsFollowed) {
+    Capture capture(kPorts, {});
+    capture.take(false, 0);
+    const MacAddress now{2, 9, 9, 9, 9, 9};
+    capture.set_addresses(1, now, {gid_of_ipv4(0x0A000009)});
+    Packet roce = packet({});
+    roce.has_grh = true;
+    roce.grh.sgid = roce.grh.dgid = gid_of_ipv4(0x0A000009);
+    capture.add(1, CaptureDirection::kOutbound, 1, roce);
+    const auto blocks = blocks_of(capture.take(false, 0));
+    ASSERT_EQ(blocks.size(), 1U);
+    EXPECT_EQ(std::memcmp(blocks[0].body.data() + 20, now.data(), 6), 0);
+    EXPECT_EQ(std::memcmp(blocks[0].body.data() + 26, now.data(), 6), 0);
+}
+
+TEST(Capture, EndsAtItsCount) {
+    Capture capture(kPorts, {.count = 2});
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_FALSE(capture.done());
+        capture.add(0, CaptureDirection::kInbound, 1, packet({}));
+    }
+    EXPECT_TRUE(capture.done());
+    capture.add(0, CaptureDirection::kInbound, 1, packet({}));
+    EXPECT_EQ(capture.packets(), 2U);
+}
+
+TEST(Capture, AQueuePairsOwnPacketsAreKnownByWhoSendsThem) {
+    Capture capture(kPorts, {.qp = 7});
+    capture.add(0, CaptureDirection::kOutbound, 1, packet({}), 7);
+    capture.add(0, CaptureDirection::kOutbound, 1, packet({}), 8);
+    EXPECT_EQ(capture.packets(), 1U);
+}
+
 }  // namespace
 }  // namespace uib::net

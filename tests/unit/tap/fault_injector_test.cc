@@ -32,7 +32,8 @@ class Faults : public ::testing::Test {
     }
     using Psns = std::vector<std::uint32_t>;
 
-    FaultInjector injector;
+    FaultTotals totals;
+    FaultInjector injector{totals};
     Time now = 1000;
     std::vector<Packet> out;
 };
@@ -75,7 +76,7 @@ TEST_F(Faults, PsnRangeMayWrap) {
 TEST_F(Faults, ProbabilityIsKeptAndRepeatable) {
     Psns first;
     for (int round = 0; round < 2; ++round) {
-        FaultInjector fresh;
+        FaultInjector fresh(totals);
         fresh.add({.probability = 0.3, .seed = 42});
         Psns passed;
         for (std::uint32_t i = 0; i < 10000; ++i)
@@ -197,6 +198,55 @@ TEST_F(Faults, LinkDownStopsBothWaysWhileItStands) {
     EXPECT_FALSE(injector.link_down(1));
     injector.remove(id);
     EXPECT_FALSE(injector.link_down(0));
+}
+
+TEST_F(Faults, AFieldIsCorruptedOnlyWhereThePacketHasIt) {
+    const std::uint32_t id =
+        injector.add({.count = 1, .action = FaultAction::kCorruptField, .field = FaultField::kRkey});
+    send(1);  // a SEND has no RETH
+    EXPECT_EQ(injector.rules()[0].matched, 0U);
+    Packet write = packet(2);
+    write.bth.opcode = opcode(Service::kRc, Operation::kWriteOnly);
+    write.reth = {0x1000, 0x77, 0};
+    injector.pass(now, 0, true, write, [&](const Packet& p) { out.push_back(p); });
+    EXPECT_EQ(injector.rules()[0].id, id);
+    EXPECT_EQ(injector.rules()[0].fired, 1U);
+    EXPECT_NE(out.back().reth.rkey, 0x77U);
+    EXPECT_EQ(out.back().reth.address, 0x1000U);
+}
+
+TEST_F(Faults, WhatRulesDidIsCountedByPortAndOutlivesThem) {
+    const std::uint32_t id = injector.add({.count = 2});
+    for (std::uint32_t i = 0; i < 3; ++i) send(i, 5, true, 1);
+    injector.remove(id);
+    EXPECT_EQ(totals.of(1, FaultAction::kDrop), 2U);
+    EXPECT_EQ(totals.of(0, FaultAction::kDrop), 0U);
+    EXPECT_EQ(totals.of(1, FaultAction::kDelay), 0U);
+}
+
+TEST_F(Faults, HeldPacketsHaveALimit) {
+    injector.add({.action = FaultAction::kDelay, .amount = kMillisecond});
+    const std::vector<std::byte> payload(4096);
+    Packet carried = packet(1);
+    carried.payload = payload;
+    const std::size_t most = FaultInjector::kHeldBytes / payload.size();
+    for (std::size_t i = 0; i < most; ++i) injector.pass(now, 0, true, carried, [](const Packet&) {});
+    const std::uint64_t lost = totals.of(0, FaultAction::kDrop);
+    EXPECT_GT(lost, 0U);
+    EXPECT_LT(lost, most / 8);
+    now += kMillisecond;
+    release();
+    EXPECT_EQ(out.size(), most - lost);
+    injector.pass(now, 0, true, carried, [](const Packet&) {});
+    EXPECT_EQ(totals.of(0, FaultAction::kDrop), lost) << "there is room again";
+}
+
+TEST_F(Faults, EthernetFramesHaveNoQueuePairToMatch) {
+    injector.add({.qp = 0});
+    Packet frame;
+    frame.kind = PacketKind::kEthernet;
+    injector.pass(now, 0, true, frame, [&](const Packet& p) { out.push_back(p); });
+    EXPECT_EQ(out.size(), 1U);
 }
 
 }  // namespace

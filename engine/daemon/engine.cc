@@ -52,7 +52,7 @@ Engine::Engine(const Config& config)
     : socket_path_(config.socket),
       started_(verbs::monotonic_now()),
       listener_(config.socket),
-      adapter_(config.devices),
+      adapter_(config.devices, config.subnets),
       attention_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lane_(adapter_, baton_, page_, attention_.get()),
       tree_(config.socket),

@@ -38,6 +38,7 @@
 #include "engine/verbs/port_taps.h"
 #include "engine/verbs/xrc_domain.h"
 #include "net/fabric/internal_switch.h"
+#include "net/fabric/router.h"
 
 namespace uib::verbs {
 
@@ -46,8 +47,10 @@ class Qp;
 
 class Adapter final : public transport::Host {
   public:
-    /// A device each. InfiniBand devices are one subnet; without other managers their LIDs count up from 1.
-    explicit Adapter(const std::vector<DeviceConfig>& devices, const management::SubnetOptions& subnet = {});
+    /// A device each. Where no other manager is, LIDs in a subnet count up from 1. Several subnets are joined
+    /// by a router. Throws std::invalid_argument if a device names a subnet that is not there.
+    explicit Adapter(const std::vector<DeviceConfig>& devices,
+                     const std::vector<SubnetConfig>& subnets = std::vector<SubnetConfig>(1));
     ~Adapter() override;
 
     // -- the lane --
@@ -94,9 +97,19 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::InternalSwitch& fabric() const { return fabric_; }
     [[nodiscard]] memory::PdId next_pd() { return ++last_pd_; }
     MulticastGroups& multicast() { return multicast_; }
-    /// nullptr if there is no InfiniBand device.
-    [[nodiscard]] management::EngineSubnet* subnet() { return subnet_.get(); }
-    [[nodiscard]] const management::EngineSubnet* subnet() const { return subnet_.get(); }
+    /// nullptr if there is no InfiniBand device in the first subnet.
+    [[nodiscard]] management::EngineSubnet* subnet() { return subnets_.front().nodes.get(); }
+    /// One subnet of the InfiniBand devices.
+    struct Subnet {
+        SubnetConfig config;
+        std::unique_ptr<net::InternalSwitch> own_fabric;  ///< of all but the first
+        net::InternalSwitch* fabric = nullptr;
+        std::vector<Device*> devices;  ///< by adapter of `nodes`; the router comes behind them
+        std::unique_ptr<management::EngineSubnet> nodes;  ///< none without devices
+    };
+    [[nodiscard]] const std::vector<Subnet>& subnets() const { return subnets_; }
+    /// nullptr unless there are several subnets.
+    [[nodiscard]] const net::Router* router() const { return router_.get(); }
     XrcDomains& xrc() { return xrc_; }
     /// Sums over the device's QPs, living and gone.
     [[nodiscard]] transport::QpCounters qp_counters(const Device& device) const;
@@ -176,9 +189,14 @@ class Adapter final : public transport::Host {
     void end_outside_turn();
     [[nodiscard]] transport::Time outside_deadline() const;
     // adapter_subnet.cc
-    void start_subnet(management::SubnetOptions options);
-    void tend_subnet();
-    void follow_subnet(std::size_t adapter);
+    void name_subnets(const std::vector<SubnetConfig>& subnets, const std::vector<DeviceConfig>& devices);
+    [[nodiscard]] std::uint8_t subnet_named(const std::string& name) const;
+    void start_subnets();
+    void start_subnet(std::size_t number);
+    void tend_subnets();
+    void follow_subnet(std::size_t number, std::size_t adapter);
+    void address_router(const Device& device, net::Packet& packet) const;
+    void pass_router(const net::Packet& packet);
     // adapter_wire.cc
     void leave(Device& device, const net::Packet& packet);
     void enter(Device& device, const net::Packet& packet);
@@ -210,8 +228,10 @@ class Adapter final : public transport::Host {
     MulticastGroups multicast_;
     XrcDomains xrc_;
     std::vector<std::unique_ptr<Device>> devices_;
-    std::unique_ptr<management::EngineSubnet> subnet_;  ///< of the InfiniBand devices
-    transport::Time subnet_due_ = transport::kNever;    ///< of its manager
+    std::vector<Subnet> subnets_;
+    transport::Time subnets_due_ = transport::kNever;  ///< of their managers
+    std::unique_ptr<net::Router> router_;
+    net::InternalSwitch::PortIndex router_port_ = net::InternalSwitch::kNoPort;  ///< of every fabric
     std::vector<Client*> clients_;
     std::vector<Qp*> qps_;  ///< by number
     std::deque<std::uint32_t> free_numbers_;

@@ -32,6 +32,8 @@ void Adapter::leave(Device& device, const net::Packet& packet) {
     wire_.push_back(packet);
     net::Packet& out = wire_.back();
     ethernet_paths_.resolve(device.ethernet(), out);
+    out.subnet = device.subnet_number();
+    if (router_ != nullptr && out.has_grh) address_router(device, out);
     fabric_.count_sent(device.port(), out);
     if (taps_.capture != nullptr)
         taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out,
@@ -78,9 +80,16 @@ void Adapter::take_frame(Device& device, const net::Packet& packet) {
 }
 
 void Adapter::deliver_unicast(const net::Packet& packet) {
-    const auto port = fabric_.route(packet.lrh.dlid);
+    net::InternalSwitch& fabric = *subnets_[packet.subnet].fabric;
+    const auto port = fabric.route(packet.lrh.dlid);
     if (port == net::InternalSwitch::kNoPort) {
-        fabric_.count_dropped(packet);
+        fabric.count_dropped(packet);
+        const auto source = fabric.route(packet.lrh.slid);
+        if (&fabric != &fabric_ && source < devices_.size()) ++fabric_.counters(source).xmit_discards;
+        return;
+    }
+    if (port == router_port_) {
+        pass_router(packet);
         return;
     }
     enter(*devices_[port], packet);
@@ -125,14 +134,14 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
     const bool valid =
         packet.has_grh && packet.grh.dgid[0] == 0xFF && packet.bth.dest_qp == net::kMulticastQp;
     const bool members = valid && !multicast_.members(packet.grh.dgid, packet.lrh.dlid).empty();
-    const auto source = fabric_.route(packet.lrh.slid);
+    const auto source = subnets_[packet.subnet].fabric->route(packet.lrh.slid);
     if (!members && source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
     // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13). Neither link layer
     // reaches the other.
     const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
     for (const auto port : fabric_.members(packet.lrh.dlid)) {
         Device& device = *devices_[port];
-        if (device.ethernet() != ethernet) continue;
+        if (device.ethernet() != ethernet || device.subnet_number() != packet.subnet) continue;
         if (members) {
             enter(device, packet);
         } else {

@@ -11,6 +11,7 @@
 
 #include "engine/ipc/control.h"
 #include "engine/management/node.h"
+#include "engine/management/subnet_manager.h"
 #include "engine/transport/queue_pair.h"
 #include "engine/transport/static_rate.h"
 #include "engine/verbs/flow_table.h"
@@ -61,6 +62,13 @@ struct PortConfig {
     bool operator==(const PortConfig&) const = default;
 };
 
+/// What the configuration says of a subnet that the engine's switch makes up or is part of.
+struct SubnetConfig {
+    std::string name;
+    management::SubnetOptions options{};
+    bool manager = true;  ///< the built-in subnet manager runs
+};
+
 /// What the configuration says of a device.
 struct DeviceConfig {
     DeviceConfig(const char* device_name, LinkLayer layer = LinkLayer::kInfiniBand)
@@ -72,6 +80,7 @@ struct DeviceConfig {
     std::string name;
     LinkLayer link_layer;
     std::optional<PortConfig> port;  ///< none: the port is on the internal fabric only
+    std::string subnet;              ///< of an InfiniBand device; empty: the first one
 };
 
 /// What subnet management has set at an InfiniBand port.
@@ -92,13 +101,16 @@ struct SubnetPort {
 class Device {
   public:
     /// `lid` is an Ethernet port's address on the internal fabric; an InfiniBand port gets its LID later.
-    Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric);
+    /// `subnet` is the number of its subnet.
+    Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric,
+           std::uint8_t subnet = 0);
 
     [[nodiscard]] const std::string& name() const { return config_.name; }
     [[nodiscard]] std::uint32_t index() const { return index_; }
     [[nodiscard]] net::Lid lid() const { return ethernet() ? lid_ : subnet_.lid; }
     /// Of an InfiniBand port.
     [[nodiscard]] const SubnetPort& subnet() const { return subnet_; }
+    [[nodiscard]] std::uint8_t subnet_number() const { return subnet_number_; }
     void follow_subnet(const management::NodePort& port);
     [[nodiscard]] bool ethernet() const { return config_.link_layer == LinkLayer::kEthernet; }
     /// Of the port, if it is an Ethernet port.
@@ -150,6 +162,7 @@ class Device {
     std::uint32_t index_;
     net::Lid lid_;
     SubnetPort subnet_;
+    std::uint8_t subnet_number_;
     std::uint64_t guid_;
     net::MacAddress mac_;
     net::InternalSwitch& fabric_;

@@ -15,7 +15,7 @@ uib_packages=(
     libibverbs-dev librdmacm-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libtomlplusplus-dev
     libdpdk-dev libmnl-dev
     # test
-    libgtest-dev libbenchmark-dev clang-format clang-tidy python3
+    libgtest-dev libbenchmark-dev clang clang-format clang-tidy python3
     ibverbs-utils perftest rdmacm-utils python3-pyverbs iproute2 procps util-linux
 )
 

@@ -114,14 +114,14 @@ void WakeSocket::drain() const {
     }
 }
 
-std::vector<int> packet_sockets() {
+std::vector<int> sockets_of(int domain) {
     std::vector<int> found;
     std::error_code none;  // without /proc nothing is found
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", none)) {
         const int descriptor = std::atoi(entry.path().filename().c_str());
         int family = 0;
         socklen_t length = sizeof family;
-        if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == AF_PACKET)
+        if (::getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0 && family == domain)
             found.push_back(descriptor);
     }
     return found;

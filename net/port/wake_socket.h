@@ -32,8 +32,9 @@ class WakeSocket {
     bool asleep_ = false;
 };
 
-/// Packet sockets of this process, by descriptor.
-std::vector<int> packet_sockets();
+/// Sockets of this process in a domain (AF_PACKET, AF_XDP), by descriptor: a driver's own are those that it
+/// has made since.
+std::vector<int> sockets_of(int domain);
 /// Lets a packet socket take nothing but what would wake a WakeSocket of that type, as a whole: a driver's
 /// ring is not filled with the interface's other traffic.
 void take_only(int packet_socket, std::uint16_t ether_type);

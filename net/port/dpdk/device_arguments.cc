@@ -15,6 +15,7 @@ constexpr std::uint32_t kRingFrames = 1024;    // rides out a receiver that lose
 constexpr std::uint32_t kRingBytes = 16384;    // memif buffer
 constexpr std::uint32_t kXdpRoom = 3648;       // af_xdp: buffer, headroom and frame must fit a page
 constexpr std::uint32_t kXdpFrame = 3400;
+constexpr std::uint16_t kXdpProgramType = 0x88B5;  // the program's native IB frames, beside RoCE
 
 // The driver lays frames end to end through the ring, so they must fill its blocks exactly.
 std::string packet_ring(const std::string& interface, std::uint32_t frame, DeviceArguments& out) {
@@ -29,7 +30,8 @@ std::string packet_ring(const std::string& interface, std::uint32_t frame, Devic
 
 }  // namespace
 
-DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu) {
+DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu,
+                                 const std::string& xdp_program) {
     DeviceArguments out;
     const std::uint32_t frame = mtu + kEthernetHeader;
     const std::string& where = options.interface;
@@ -47,6 +49,9 @@ DeviceArguments device_arguments(const FramePortOptions& options, unsigned numbe
         out.host_interface = true;
         out.room = kXdpRoom;
         keys = "iface=" + where;
+        const bool known_type = options.ether_type == 0 || options.ether_type == kXdpProgramType;
+        if (!xdp_program.empty() && known_type && options.extra.find("xdp_prog=") == std::string::npos)
+            keys += ",xdp_prog=" + xdp_program;
     } else if (options.driver == "tap") {
         keys = "iface=" + where;
     } else if (options.driver == "memif") {

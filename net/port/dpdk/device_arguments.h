@@ -18,7 +18,9 @@ struct DeviceArguments {
 
 /// `number` makes the device's name unique, `mtu` is what its frames may carry behind 14 bytes of Ethernet
 /// header. Throws std::invalid_argument for an unknown driver and for a frame size that the driver cannot
-/// carry.
-DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu);
+/// carry. `xdp_program`: file of the program that leaves to the kernel what is not ours (uib_xdp.bpf.c);
+/// without one, driver af_xdp takes the whole interface.
+DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu,
+                                 const std::string& xdp_program = {});
 
 }  // namespace uib::net::dpdk

@@ -1,15 +1,18 @@
 #include "net/port/dpdk/dpdk_port.h"
 
+#include <dlfcn.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -52,6 +55,16 @@ std::uint32_t choose_mtu(const FramePortOptions& options, const HostInterface& h
     return options.mtu;
 }
 
+/// Beside this module; empty if it was not built.
+std::string xdp_program() {
+    Dl_info self{};
+    if (::dladdr(reinterpret_cast<const void*>(&xdp_program), &self) == 0 || self.dli_fname == nullptr)
+        return {};
+    const auto file = std::filesystem::path(self.dli_fname).parent_path() / "uib-xdp.o";
+    std::error_code error;
+    return std::filesystem::exists(file, error) ? file.string() : std::string();
+}
+
 std::atomic<unsigned> next_number{0};
 
 }  // namespace
@@ -82,13 +95,13 @@ void DpdkPort::open() {
     mtu_ = room_mtu_ = choose_mtu(options_, host_);
     DeviceArguments arguments;
     try {
-        arguments = device_arguments(options_, next_number++, mtu_);
+        arguments = device_arguments(options_, next_number++, mtu_, xdp_program());
     } catch (const std::invalid_argument& error) {
         fail(options_, error.what());
     }
     if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options_, error);
     start_device(arguments);
-    if (!on_host_) return;
+    if (options_.driver != "af_packet") return;
     try {
         if (wake_.descriptor() < 0) {
             wake_ = WakeSocket(host_.index(), options_.ether_type);
@@ -126,17 +139,14 @@ void DpdkPort::refresh() {
 }
 
 void DpdkPort::start_device(const DeviceArguments& arguments) {
-    const std::vector<int> before = packet_sockets();
+    const bool xdp = options_.driver == "af_xdp";
+    const std::vector<int> before = sockets_of(xdp ? AF_XDP : AF_PACKET);
     if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||
         ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0)
         fail(options_,
              "the driver does not take it (is Debian's package of that driver installed, is the interface "
              "free?)");
     started_ = true;
-    // The driver's own sockets: it makes them now and has no option for a filter.
-    for (const int socket : packet_sockets())
-        if (on_host_ && std::find(before.begin(), before.end(), socket) == before.end())
-            take_only(socket, options_.ether_type);
     pool_ = ::rte_pktmbuf_pool_create(
         ("uib-" + arguments.device).c_str(), kBuffers, kCachedBuffers, 0,
         static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
@@ -149,10 +159,24 @@ void DpdkPort::start_device(const DeviceArguments& arguments) {
     if (status == 0) status = ::rte_eth_tx_queue_setup(port_, 0, transmit, SOCKET_ID_ANY, nullptr);
     if (status == 0) status = ::rte_eth_dev_start(port_);
     if (status != 0) fail(options_, std::string("the device does not start: ") + ::rte_strerror(-status));
+    for (const int socket : sockets_of(xdp ? AF_XDP : AF_PACKET))
+        if (on_host_ && std::find(before.begin(), before.end(), socket) == before.end()) adopt(socket);
     rte_ether_addr address{};
     ::rte_eth_macaddr_get(port_, &address);
     std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
     if (host_.valid()) mac_ = host_.mac();
+}
+
+// The driver has options neither for a filter nor for something to wait on.
+void DpdkPort::adopt(int socket) {
+    if (options_.driver == "af_packet") {
+        take_only(socket, options_.ether_type);
+        return;
+    }
+    if (!xdp_wake_) xdp_wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    ::epoll_ctl(xdp_wake_.get(), EPOLL_CTL_ADD, socket, &event);
 }
 
 DpdkPort::~DpdkPort() {

@@ -42,7 +42,9 @@ class DpdkPort final : public FramePort {
     [[nodiscard]] std::uint32_t room() const override {
         return static_cast<std::uint32_t>(kQueue - queue_.size());
     }
-    [[nodiscard]] int wake_descriptor() const override { return wake_.descriptor(); }
+    [[nodiscard]] int wake_descriptor() const override {
+        return xdp_wake_ ? xdp_wake_.get() : wake_.descriptor();
+    }
     void watch(bool asleep) override { wake_.watch(asleep); }
     const FramePortCounters& counters() override;
 
@@ -56,6 +58,8 @@ class DpdkPort final : public FramePort {
     void open();
     void close();
     void start_device(const DeviceArguments& arguments);
+    /// Makes use of a socket that the driver has made.
+    void adopt(int socket);
     void keep(rte_mbuf* buffer);
 
     FramePortOptions options_;
@@ -68,7 +72,8 @@ class DpdkPort final : public FramePort {
     MacAddress mac_{};
     std::uint32_t mtu_ = 1500;
     rte_mempool* pool_ = nullptr;  ///< freed by the destructor
-    WakeSocket wake_;
+    WakeSocket wake_;              ///< driver af_packet
+    ipc::UniqueFd xdp_wake_;       ///< driver af_xdp: an epoll set of its sockets
     std::array<rte_mbuf*, kBurst> burst_{};
     std::vector<std::span<const std::byte>> views_;  ///< of this receive()
     std::vector<rte_mbuf*> held_;                    ///< until release()

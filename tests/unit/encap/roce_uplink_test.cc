@@ -141,6 +141,25 @@ TEST_F(RoceUplinkTest, GivesUpAfterASecondAndWithoutARoute) {
     EXPECT_TRUE(port_->sent.empty());
 }
 
+TEST_F(RoceUplinkTest, SendsNothingBetweenAddressFamilies) {
+    Packet packet = to(0x0A090002);
+    packet.grh.sgid = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    uplink_->send(packet);
+    uplink_->end_turn();
+    EXPECT_TRUE(port_->sent.empty());
+    EXPECT_EQ(counter("tx_mixed_families"), 1U);
+}
+
+TEST_F(RoceUplinkTest, GroupsAreJoinedAtTheHostAndLeft) {
+    uplink_->join(gid_of_ipv4(0xEF010203));
+    EXPECT_TRUE(shell("grep -q 030201EF /proc/net/igmp"));
+    uplink_->join({0xFF, 0x0E, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x47, 0x91});
+    EXPECT_TRUE(shell("grep -q ff0e0000000000000000000000004791 /proc/net/igmp6"));
+    uplink_->leave(gid_of_ipv4(0xEF010203));
+    EXPECT_TRUE(shell("! grep -q 030201EF /proc/net/igmp"));
+    EXPECT_EQ(counter("join_refused"), 0U);
+}
+
 TEST_F(RoceUplinkTest, ReceivesWhatIsForItAndCountsTheRest) {
     port_->arriving.push_back(from_peer());
     port_->arriving.push_back(from_peer(3));

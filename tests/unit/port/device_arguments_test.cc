@@ -43,6 +43,19 @@ TEST(DeviceArguments, XdpRefusesWhatItWouldLose) {
     EXPECT_THROW(device_arguments(options("af_xdp", "eth0"), 0, 4200), std::invalid_argument);
 }
 
+TEST(DeviceArguments, XdpProgramIsNamedUnlessItWouldMissOurFrames) {
+    const auto arguments = [](std::uint16_t ether_type, const std::string& extra) {
+        FramePortOptions port = options("af_xdp", "eth0");
+        port.ether_type = ether_type;
+        port.extra = extra;
+        return device_arguments(port, 0, 1500, "/p.o").arguments;
+    };
+    EXPECT_EQ(arguments(0, ""), "net_af_xdp0,iface=eth0,xdp_prog=/p.o");
+    EXPECT_EQ(arguments(0x88B5, ""), "net_af_xdp0,iface=eth0,xdp_prog=/p.o");
+    EXPECT_EQ(arguments(0x88B6, ""), "net_af_xdp0,iface=eth0");
+    EXPECT_EQ(arguments(0, "xdp_prog=/own.o"), "net_af_xdp0,iface=eth0,xdp_prog=/own.o");
+}
+
 TEST(DeviceArguments, OtherDrivers) {
     FramePortOptions memif = options("memif", "/run/m.sock");
     EXPECT_NE(device_arguments(memif, 1, 4200).arguments.find("role=client,id=0,socket=/run/m.sock"),

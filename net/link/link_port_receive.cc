@@ -80,7 +80,6 @@ void LinkPort::count_packet_error(PacketError error) {
 
 void LinkPort::deliver(std::span<const std::byte> bytes, const LrhFields& lrh, Time now) {
     const bool on_vl15 = lrh.lrh.vl == kVl15;
-    const bool raw = lrh.next == LinkNextHeader::kRawEthertype || lrh.next == LinkNextHeader::kRawIpv6;
     PacketRing& buffer = on_vl15 ? vl15_buffer_ : lanes_[lrh.lrh.vl].buffer;
     const std::span<std::byte> room = buffer.reserve(lrh.words);
     if (room.empty()) {
@@ -89,15 +88,14 @@ void LinkPort::deliver(std::span<const std::byte> bytes, const LrhFields& lrh, T
         return;
     }
     if (!on_vl15) lanes_[lrh.lrh.vl].credits_in.on_received(blocks_of(lrh.words));
-    if (raw && settings_.filter_raw_inbound && config_.role == PortRole::kSwitch) {
+    if (is_raw(lrh.next) && settings_.filter_raw_inbound && config_.role == PortRole::kSwitch) {
         ++receive_discards_.raw_filter;
         counters_.add(PortCounter::kRcvConstraintErrors);
         return;
     }
     std::copy(bytes.begin(), bytes.end(), room.begin());
     buffer.commit(lrh.words, now);
-    const bool multicast = lrh.lrh.dlid >= kMulticastLidFirst && lrh.lrh.dlid != kPermissiveLid;
-    counters_.add(multicast ? PortCounter::kMulticastRcvPkts : PortCounter::kUnicastRcvPkts);
+    counters_.add(is_multicast(lrh.lrh.dlid) ? PortCounter::kMulticastRcvPkts : PortCounter::kUnicastRcvPkts);
 }
 
 void LinkPort::on_overrun(Time now) {

@@ -16,25 +16,6 @@ constexpr Time kUpdateDueSymbols = kUpdateSymbols / 4 * 3;
 /// credits lack until it has got FCTBS.
 constexpr Time kWaitingUpdateSymbols = kUpdateSymbols / 64;
 
-bool is_raw(LinkNextHeader next) {
-    return next == LinkNextHeader::kRawEthertype || next == LinkNextHeader::kRawIpv6;
-}
-
-bool is_multicast(Lid dlid) {
-    return dlid >= kMulticastLidFirst && dlid != kPermissiveLid;
-}
-
-LinkNextHeader next_header_of(const Packet& packet) {
-    switch (packet.kind) {
-        case PacketKind::kRawIpv6:
-            return LinkNextHeader::kRawIpv6;
-        case PacketKind::kTransport:
-            return packet.has_grh ? LinkNextHeader::kGlobal : LinkNextHeader::kLocal;
-        default:
-            return LinkNextHeader::kRawEthertype;
-    }
-}
-
 }  // namespace
 
 std::optional<std::uint8_t> LinkPort::lane_for(const LrhFields& lrh, unsigned input_port, bool is_smp,

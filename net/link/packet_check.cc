@@ -9,20 +9,16 @@ namespace {
 constexpr std::uint32_t kMinRawWords = 5;  // 7.7.8
 constexpr std::uint32_t kMinIbaWords = 6;
 
-bool is_iba(const LrhFields& lrh) {
-    return lrh.next == LinkNextHeader::kLocal || lrh.next == LinkNextHeader::kGlobal;
-}
-
 /// `covered` is LRH to the last byte in front of the VCRC.
 bool icrc_is_good(const PacketCheck& check, const LrhFields& lrh, std::span<const std::byte> covered) {
-    if (!is_iba(lrh) || covered.size() < kMinIbaWords * std::size_t{4}) return true;  // has none
+    if (is_raw(lrh.next) || covered.size() < kMinIbaWords * std::size_t{4}) return true;  // has none
     if (check.role == PortRole::kSwitch && lrh.lrh.vl != kVl15) return true;
     const auto invariant = covered.first(covered.size() - kIcrcBytes);
     return link_icrc(invariant, lrh.next == LinkNextHeader::kGlobal) == load_icrc(covered.last<kIcrcBytes>());
 }
 
 bool length_is_good(const PacketCheck& check, const LrhFields& lrh, std::size_t covered_bytes) {
-    const std::uint32_t least = is_iba(lrh) ? kMinIbaWords : kMinRawWords;
+    const std::uint32_t least = is_raw(lrh.next) ? kMinRawWords : kMinIbaWords;
     return std::size_t{lrh.words} * 4 == covered_bytes && lrh.words >= least &&
            lrh.words <= max_packet_words(check.mtu_cap);
 }

@@ -30,6 +30,11 @@ constexpr bool is_local_physical(PacketError error) {
     return error == PacketError::kVcrc || error == PacketError::kIcrc;
 }
 
+/// LIDs of 7.10; the permissive one is none of them.
+constexpr bool is_multicast(Lid dlid) {
+    return dlid >= kMulticastLidFirst && dlid != kPermissiveLid;
+}
+
 struct PacketCheck {
     PortRole role = PortRole::kChannelAdapter;
     std::uint8_t mtu_cap = 5;

@@ -14,17 +14,6 @@ constexpr std::size_t kIpv6NextHeaderAt = 6;
 /// 7.7.8: the smallest PktLen of a raw packet; that of a transport packet follows from its headers.
 constexpr std::uint16_t kMinRawWords = 5;
 
-LinkNextHeader next_header_of(const Packet& packet) {
-    switch (packet.kind) {
-        case PacketKind::kRawEthertype:
-            return LinkNextHeader::kRawEthertype;
-        case PacketKind::kRawIpv6:
-            return LinkNextHeader::kRawIpv6;
-        default:
-            return packet.has_grh ? LinkNextHeader::kGlobal : LinkNextHeader::kLocal;
-    }
-}
-
 /// Copies the payload to the front of `out` and zeros behind it until the word is full; returns the bytes.
 std::size_t put_payload(std::span<const std::byte> payload, std::span<std::byte> out) {
     const std::size_t padded = padded_bytes(payload.size());
@@ -140,7 +129,7 @@ DecodeError decode(std::span<const std::byte> frame, Packet& out, DecodeChecks c
     if (frame.size() < kLrhBytes + kVcrcBytes) return DecodeError::kTooShort;
     const LrhFields link = parse_lrh(frame.first<kLrhBytes>());
     out.lrh = link.lrh;
-    const bool raw = link.next == LinkNextHeader::kRawEthertype || link.next == LinkNextHeader::kRawIpv6;
+    const bool raw = is_raw(link.next);
     if (raw) {
         out.kind = link.next == LinkNextHeader::kRawIpv6 ? PacketKind::kRawIpv6 : PacketKind::kRawEthertype;
     }

@@ -16,6 +16,17 @@ constexpr unsigned bit(std::byte value, unsigned position) {
 
 }  // namespace
 
+LinkNextHeader next_header_of(const Packet& packet) {
+    switch (packet.kind) {
+        case PacketKind::kRawEthertype:
+            return LinkNextHeader::kRawEthertype;
+        case PacketKind::kRawIpv6:
+            return LinkNextHeader::kRawIpv6;
+        default:
+            return packet.has_grh ? LinkNextHeader::kGlobal : LinkNextHeader::kLocal;
+    }
+}
+
 void build_lrh(const LrhFields& fields, std::span<std::byte, kLrhBytes> out) {
     const Lrh& lrh = fields.lrh;
     out[0] = static_cast<std::byte>((lrh.vl & 0xF) << 4 | (fields.version & 0xF));

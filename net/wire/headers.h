@@ -17,6 +17,12 @@ namespace uib::net {
 /// LRH:LNH, what follows the LRH (7.7.5).
 enum class LinkNextHeader : std::uint8_t { kRawEthertype = 0, kRawIpv6 = 1, kLocal = 2, kGlobal = 3 };
 
+constexpr bool is_raw(LinkNextHeader next) {
+    return next == LinkNextHeader::kRawEthertype || next == LinkNextHeader::kRawIpv6;
+}
+/// Of a packet that is no Ethernet frame.
+LinkNextHeader next_header_of(const Packet& packet);
+
 struct LrhFields {
     Lrh lrh;
     std::uint8_t version = 0;

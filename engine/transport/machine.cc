@@ -115,6 +115,16 @@ void Machine::enter_error() {
     last_wqe_event_ = config_.receive_queue != nullptr && config_.receive_queue->shared();
 }
 
+void Machine::receive_fault(Status status) {
+    ++counters_.local_errors;
+    if (receive_.in_use()) {
+        receive_.fail(status);
+    } else {
+        raise(QpEvent::kFatal);
+    }
+    enter_error();
+}
+
 void Machine::enter_send_error() {
     if (state_ == QpState::kRts || state_ == QpState::kSqd) state_ = QpState::kSqe;
 }

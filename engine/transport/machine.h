@@ -70,6 +70,9 @@ class Machine : public QueuePair {
     void enter_send_error();
     /// Raises the communication event for the first packet in RTR.
     void note_arrival();
+    /// Something is at fault with the receive in use, or with the queue that has none to give: that ends with
+    /// `status` or an event, and the QP with it (classes A, D1, E).
+    void receive_fault(Status status);
     /// Executes a bind or a local invalidate; kWindowBind (memory management operation error, 11.6.2) when it
     /// fails.
     Status execute_local(const SendRequest& request);

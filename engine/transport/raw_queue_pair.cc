@@ -121,7 +121,10 @@ void RawQueuePair::on_packet(const net::Packet& packet) {
         case ReceiveMessage::Take::kTaken:
             break;
         case ReceiveMessage::Take::kNone:
-            ++counters_.dropped_no_receive;
+            if (receive().queue_failed())
+                receive_fault(Status::kLocalQpOperation);
+            else
+                ++counters_.dropped_no_receive;
             return;
         case ReceiveMessage::Take::kMalformed:
             receive_fault(Status::kLocalQpOperation);
@@ -148,12 +151,6 @@ void RawQueuePair::on_packet(const net::Packet& packet) {
         completion.sl = packet.lrh.sl;
     }
     receive().complete(completion);
-}
-
-void RawQueuePair::receive_fault(Status status) {
-    ++counters_.local_errors;
-    receive().fail(status);
-    enter_error();
 }
 
 }  // namespace uib::transport

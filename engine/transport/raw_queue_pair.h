@@ -55,7 +55,6 @@ class RawQueuePair final : public Machine, private PacketMaker {
     [[nodiscard]] Status check_request(const SendRequest& request) const;
     bool pad(std::span<const std::byte>& view, std::uint32_t wire_bytes);
     bool accept(const net::Packet& packet);
-    void receive_fault(Status status);
 
     UnreliableRequester requester_;
     net::Packet out_;

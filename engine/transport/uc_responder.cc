@@ -57,13 +57,7 @@ void UcQueuePair::drop(std::uint64_t& cause, Status status) {
 // Class A.
 void UcQueuePair::local_fault(Status status) {
     open_ = Open::kNone;
-    ++counters_.local_errors;
-    if (receive().in_use()) {
-        receive().fail(status);
-    } else {
-        raise(QpEvent::kFatal);
-    }
-    enter_error();
+    receive_fault(status);
 }
 
 bool UcQueuePair::take_receive() {
@@ -75,6 +69,10 @@ bool UcQueuePair::take_receive() {
             return false;
         case ReceiveMessage::Take::kNone:
             break;
+    }
+    if (receive().queue_failed()) {
+        local_fault(Status::kLocalQpOperation);
+        return false;
     }
     drop(counters_.dropped_no_receive, Status::kRemoteInvalidRequest);
     return false;

@@ -40,7 +40,6 @@ class UdQueuePair final : public Machine, private PacketMaker {
     bool accept_keys(const net::Packet& packet);
     void on_send(const net::Packet& packet);
     void complete(const net::Packet& packet);
-    void local_fault(Status status);
 
     UnreliableRequester requester_;
     net::Packet out_;

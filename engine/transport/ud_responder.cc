@@ -78,10 +78,13 @@ void UdQueuePair::on_send(const net::Packet& packet) {
         case ReceiveMessage::Take::kTaken:
             break;
         case ReceiveMessage::Take::kNone:
-            ++counters_.dropped_no_receive;
+            if (receive().queue_failed())
+                receive_fault(Status::kLocalQpOperation);
+            else
+                ++counters_.dropped_no_receive;
             return;
         case ReceiveMessage::Take::kMalformed:
-            local_fault(Status::kLocalQpOperation);
+            receive_fault(Status::kLocalQpOperation);
             return;
     }
     std::array<std::byte, net::kGrhBytes> grh;
@@ -93,7 +96,7 @@ void UdQueuePair::on_send(const net::Packet& packet) {
             complete(packet);
             break;
         case ReceiveMessage::Put::kProtection:
-            local_fault(Status::kLocalProtection);
+            receive_fault(Status::kLocalProtection);
             break;
         case ReceiveMessage::Put::kTooLong:
             ++counters_.dropped_length;
@@ -106,15 +109,9 @@ void UdQueuePair::on_send(const net::Packet& packet) {
     }
 }
 
-void UdQueuePair::local_fault(Status status) {
-    ++counters_.local_errors;
-    receive().fail(status);
-    enter_error();
-}
-
 void UdQueuePair::complete(const net::Packet& packet) {
     if (!flush_writes()) {
-        local_fault(Status::kLocalProtection);
+        receive_fault(Status::kLocalProtection);
         return;
     }
     Completion completion;

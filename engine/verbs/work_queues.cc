@@ -8,6 +8,7 @@ namespace uib::verbs {
 namespace {
 
 constexpr std::uint32_t kSrqNumberMask = 0xFFFFFF;   // as XRCETH has it
+constexpr std::uint32_t kEventSrqError = 14;         // IBV_EVENT_SRQ_ERR
 constexpr std::uint32_t kEventSrqLimitReached = 15;  // IBV_EVENT_SRQ_LIMIT_REACHED
 
 constexpr std::uint32_t payload_offset(transport::Service service) {
@@ -238,10 +239,17 @@ bool ReceiveRing::take(transport::ReceiveRequest& out) {
     return true;
 }
 
+void SharedReceiveQueue::fail() {
+    if (failed_) return;
+    failed_ = true;
+    slots_.client().raise(kEventSrqError, user_handle_, &async_events);
+}
+
 std::uint32_t SharedReceiveQueue::available() {
+    if (failed_) return 0;
     const std::uint32_t waiting = slots_.control().producer.load(std::memory_order_acquire) - consumed_;
     if (waiting <= slots_.shape().entries) return waiting;
-    slots_.client().condemn("shared receive queue's producer index runs ahead of the queue");
+    fail();
     return 0;
 }
 
@@ -250,7 +258,7 @@ bool SharedReceiveQueue::take(transport::ReceiveRequest& out) {
     if (waiting == 0) return false;
     const std::uint32_t slot = slots_.posted_slot(consumed_);
     if (slot >= slots_.shape().entries) {
-        slots_.client().condemn("shared receive queue's list names a slot that does not exist");
+        fail();
         return false;
     }
     slots_.read(slot, out);

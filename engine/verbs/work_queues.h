@@ -2,7 +2,9 @@
 // ReceiveQueue.
 //
 // Everything read here was written by the client. A request is copied once into private memory and only the
-// copy is checked. A producer index more than the ring's size ahead of what was consumed condemns the client.
+// copy is checked. A producer index more than the ring's size ahead of what was consumed condemns the client;
+// that of a shared receive queue, or a list that names no slot, puts the queue in the error state, where
+// every queue pair ends that asks it for a receive (IBA 9.9.3.1.1).
 #pragma once
 
 #include <cstdint>
@@ -119,6 +121,9 @@ class SharedReceiveQueue final : public transport::ReceiveQueue {
     bool take(transport::ReceiveRequest& out) override;
     std::uint32_t available() override;
     [[nodiscard]] bool shared() const override { return true; }
+    [[nodiscard]] bool failed() const override { return failed_; }
+    /// To the error state, for good: the client is told once (o9-157.2.2).
+    void fail();
 
     void set_limit(std::uint32_t limit) { limit_ = limit; }
     [[nodiscard]] std::uint32_t limit() const { return limit_; }
@@ -139,6 +144,7 @@ class SharedReceiveQueue final : public transport::ReceiveQueue {
     std::uint32_t number_;
     std::uint32_t consumed_ = 0;
     std::uint32_t limit_ = 0;
+    bool failed_ = false;
 };
 
 }  // namespace uib::verbs

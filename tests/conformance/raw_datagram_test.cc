@@ -71,6 +71,7 @@ TEST(RawDatagrams, C9_208_a_raw_packet_never_claims_to_carry_iba_transport) {
     receiver.station().post_receive(2, 0, 400);
     receiver.station().deliver(forged);
     EXPECT_EQ(receiver.station().receives.size(), 1U);
+    EXPECT_EQ(receiver.station().count().invalid_requests, 1U);
 }
 
 TEST(RawDatagrams, o9_145_the_payload_is_a_multiple_of_four_bytes) {
@@ -106,6 +107,7 @@ TEST(RawDatagrams, o9_146_queue_pairs_are_bound_to_a_raw_service_by_the_adapter)
             EXPECT_EQ(to->station().receives.size() - before, to == from ? 1U : 0U);
         }
     }
+    for (RawStation* to : stations) EXPECT_EQ(to->station().count().dropped_service, 2U);
 }
 
 TEST(RawDatagrams, o9_148_a_packet_has_at_most_the_mtu_and_124_bytes) {
@@ -124,6 +126,19 @@ TEST(RawDatagrams, o9_148_a_packet_has_at_most_the_mtu_and_124_bytes) {
     EXPECT_EQ(carried[0].frame->size() - 2, kMost);
     EXPECT_TRUE(ipv6.sends(40 + kMtu + 80, kUdp).empty());
     EXPECT_EQ(ipv6.last_status(), Status::kLocalLength);
+
+    // One that long from elsewhere is dropped; the longest is taken.
+    RawStation receiver(PacketKind::kRawIpv6);
+    net::Packet packet;
+    packet.kind = PacketKind::kRawIpv6;
+    for (const std::uint32_t length : {40 + kMtu + 76, 40 + kMtu + 80}) {
+        packet.payload = {ipv6.station().at(0), length};
+        receiver.station().post_receive(1, 0, 4096);
+        receiver.station().deliver(packet);
+        ASSERT_EQ(receiver.station().receives.size(), 1U);
+        EXPECT_EQ(receiver.station().receives[0].byte_len, 40 + kMtu + 76);
+    }
+    EXPECT_EQ(receiver.station().count().dropped_length, 1U);
 }
 
 }  // namespace

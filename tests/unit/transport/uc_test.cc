@@ -98,6 +98,15 @@ TEST_F(Uc, shared_queue_gets_the_receive_back_in_error) {
     EXPECT_EQ(b.qp->state(), QpState::kRts);
 }
 
+TEST_F(Uc, shared_queue_in_error_ends_the_queue_pair) {
+    b.receive_queue.is_shared = b.receive_queue.is_failed = true;
+    b.connect(0x11);
+    in(Operation::kSendOnly, 0, 10);
+    EXPECT_EQ(b.qp->state(), QpState::kError);
+    EXPECT_EQ(b.events, std::vector{QpEvent::kFatal});
+    EXPECT_TRUE(b.receives.empty());
+}
+
 TEST_F(Uc, faults_are_dropped_in_silence) {
     b.connect(0x11);
     in(Operation::kSendOnly, 0, 10);

@@ -180,5 +180,15 @@ TEST_F(UdAddressing, too_long_a_datagram_ends_a_shared_receive_in_error) {
     EXPECT_EQ(ud.qp->state(), QpState::kRts);
 }
 
+TEST_F(UdAddressing, a_shared_queue_in_error_ends_the_queue_pair) {
+    Station ud(Service::kUd, 0x11);
+    ud.receive_queue.is_shared = ud.receive_queue.is_failed = true;
+    ud.connect(0x12);
+    ud.deliver(packet_for(ud, Operation::kSendOnly, 0, {}));
+    EXPECT_EQ(ud.qp->state(), QpState::kError);
+    EXPECT_EQ(ud.events, std::vector{QpEvent::kFatal});
+    EXPECT_EQ(ud.count().dropped_no_receive, 0U);
+}
+
 }  // namespace
 }  // namespace uib::transport::testing

@@ -153,10 +153,10 @@ struct VerbsContextOps {
     Unused create_flow_action_esp;
     ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
     ibv_qp* (*create_qp_ex)(ibv_context*, ibv_qp_init_attr_ex*);
-    Unused create_rwq_ind_table;
+    ibv_rwq_ind_table* (*create_rwq_ind_table)(ibv_context*, ibv_rwq_ind_table_init_attr*);
     ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*);
     ibv_srq* (*create_srq_ex)(ibv_context*, ibv_srq_init_attr_ex*);
-    Unused create_wq;
+    ibv_wq* (*create_wq)(ibv_context*, ibv_wq_init_attr*);
     int (*dealloc_mw)(ibv_mw*);
     int (*dealloc_pd)(ibv_pd*);
     int (*dealloc_td)(ibv_td*);
@@ -167,9 +167,9 @@ struct VerbsContextOps {
     int (*destroy_flow)(ibv_flow*);
     Unused destroy_flow_action;
     int (*destroy_qp)(ibv_qp*);
-    Unused destroy_rwq_ind_table;
+    int (*destroy_rwq_ind_table)(ibv_rwq_ind_table*);
     int (*destroy_srq)(ibv_srq*);
-    Unused destroy_wq;
+    int (*destroy_wq)(ibv_wq*);
     int (*detach_mcast)(ibv_qp*, const ibv_gid*, std::uint16_t lid);
     void (*free_context)(ibv_context*);
     int (*free_dm)(ibv_dm*);
@@ -182,7 +182,7 @@ struct VerbsContextOps {
     int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int mask);
     Unused modify_qp_rate_limit;
     int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int mask);
-    Unused modify_wq;
+    int (*modify_wq)(ibv_wq*, ibv_wq_attr*);
     ibv_qp* (*open_qp)(ibv_context*, ibv_qp_open_attr*);
     ibv_xrcd* (*open_xrcd)(ibv_context*, ibv_xrcd_init_attr*);
     int (*poll_cq)(ibv_cq*, int count, ibv_wc*);

@@ -90,6 +90,11 @@ int query_device_ex(ibv_context* verbs, const ibv_query_device_ex_input* input,
     all.device_cap_flags_ex = all.orig_attr.device_cap_flags | kDeviceAtomicWrite;
     all.cq_mod_caps = {UINT16_MAX, UINT16_MAX};
     all.max_dm_size = limits.max_dm_size;
+    // No raw packet capability: frames are delivered as they are, checksums unchecked and tags in place.
+    all.max_wq_type_rq = limits.max_wq;
+    if (limits.max_rwq_tables != 0)
+        all.rss_caps = {1U << IBV_QPT_RAW_PACKET, limits.max_rwq_tables, limits.max_rwq_table_entries,
+                        limits.rx_hash_fields, IBV_RX_HASH_FUNC_TOEPLITZ};
     all.phys_port_cnt_ex = limits.ports;
     std::memset(attributes, 0, size);
     std::memcpy(attributes, &all, std::min(size, sizeof all));

@@ -69,6 +69,9 @@ bool is_srq_event(std::uint32_t type) {
     return type == IBV_EVENT_SRQ_ERR || type == IBV_EVENT_SRQ_LIMIT_REACHED;
 }
 
+bool is_wq_event(std::uint32_t type) {
+    return type == IBV_EVENT_WQ_FATAL;
+}
 bool is_qp_event(std::uint32_t type) {
     return (type >= IBV_EVENT_QP_FATAL && type <= IBV_EVENT_PATH_MIG_ERR) ||
            type == IBV_EVENT_QP_LAST_WQE_REACHED;

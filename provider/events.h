@@ -33,10 +33,11 @@ struct EventPipe {
 int purge_events(int read_fd, int write_fd, std::size_t record_bytes, std::uint64_t element,
                  bool (*only_types_of)(std::uint32_t type) = nullptr);
 
-/// True for the types whose element is a QP, a CQ or an SRQ rather than a port number.
+/// True for the types whose element is a QP, a CQ, an SRQ or a work queue rather than a port number.
 bool is_qp_event(std::uint32_t type);
 bool is_cq_event(std::uint32_t type);
 bool is_srq_event(std::uint32_t type);
+bool is_wq_event(std::uint32_t type);
 
 /// How many events of an object the program must acknowledge: those that the engine wrote less those
 /// `purged`. Where the engine cannot be asked any more, or the pipe could not be looked at (`purged` -1),

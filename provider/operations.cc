@@ -12,6 +12,7 @@
 #include "provider/post_send.h"
 #include "provider/qp.h"
 #include "provider/srq.h"
+#include "provider/wq.h"
 #include "provider/xrc.h"
 
 namespace uib::provider {
@@ -24,6 +25,8 @@ void async_event(ibv_context* verbs, ibv_async_event* event) {
         ++Cq::of(event->element.cq).async_events_read;
     } else if (is_srq_event(type)) {
         ++Srq::of(event->element.srq).async_events_read;
+    } else if (is_wq_event(type)) {
+        ++Wq::of(event->element.wq).receives.async_events_read;
     } else if (is_qp_event(type)) {
         ++Qp::of(event->element.qp).async_events_read;
     } else if (type != IBV_EVENT_DEVICE_FATAL) {
@@ -53,8 +56,10 @@ abi::VerbsContextOps make_operations() {
     ops.create_flow = create_flow;
     ops.create_qp = create_qp;
     ops.create_qp_ex = create_qp_ex;
+    ops.create_rwq_ind_table = create_rwq_ind_table;
     ops.create_srq = create_srq;
     ops.create_srq_ex = create_srq_ex;
+    ops.create_wq = create_wq;
     ops.dealloc_mw = dealloc_mw;
     ops.dealloc_pd = dealloc_pd;
     ops.dealloc_td = dealloc_td;
@@ -63,7 +68,9 @@ abi::VerbsContextOps make_operations() {
     ops.destroy_cq = destroy_cq;
     ops.destroy_flow = destroy_flow;
     ops.destroy_qp = destroy_qp;
+    ops.destroy_rwq_ind_table = destroy_rwq_ind_table;
     ops.destroy_srq = destroy_srq;
+    ops.destroy_wq = destroy_wq;
     ops.detach_mcast = detach_mcast;
     ops.free_context = free_context;
     ops.free_dm = free_dm;
@@ -74,6 +81,7 @@ abi::VerbsContextOps make_operations() {
     ops.modify_cq = modify_cq;
     ops.modify_qp = modify_qp;
     ops.modify_srq = modify_srq;
+    ops.modify_wq = modify_wq;
     ops.open_qp = open_qp;
     ops.open_xrcd = open_xrcd;
     ops.poll_cq = poll_cq;

@@ -6,14 +6,70 @@
 #include <mutex>
 
 #include "provider/ah.h"
+#include "provider/async_events.h"
 #include "provider/context.h"
 #include "provider/cq.h"
-#include "provider/events.h"
 #include "provider/qp_attributes.h"
 #include "provider/srq.h"
+#include "provider/wq.h"
 #include "provider/xrc.h"
 
 namespace uib::provider {
+
+bool find_ring(Context& context, const ipc::QueueLocation& where, RingMemory& ring) {
+    ring.entries = where.entries;
+    ring.stride = where.stride;
+    ring.max_sge = where.max_sge;
+    ring.max_inline = where.max_inline;
+    if (ring.entries != 0) {
+        ring.control = context.control().resolve_array<ipc::QueueControl>(where.control);
+        ring.slots = context.control().resolve(where.slots, std::size_t{ring.entries} * ring.stride);
+        if (ring.control == nullptr || ring.slots == nullptr) return false;
+    }
+    return true;
+}
+
+void fill_handle(Qp& qp, ibv_context* verbs, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
+    ibv_qp& handle = qp.handle();
+    handle.context = verbs;
+    handle.qp_context = wish.qp_context;
+    if (wish.qp_type == IBV_QPT_XRC_RECV) {
+        qp.verbs.comp_mask |= abi::kVerbsQpXrcd;
+        qp.verbs.xrcd = &Xrcd::of(wish.xrcd).verbs;
+    } else {
+        handle.pd = wish.pd;
+        handle.send_cq = wish.send_cq;
+        handle.recv_cq = wish.recv_cq;
+        handle.srq = wish.srq;
+    }
+    handle.handle = made.handle;
+    handle.qp_num = made.qp_number;
+    handle.state = IBV_QPS_RESET;
+    handle.qp_type = wish.qp_type;
+    ::pthread_mutex_init(&handle.mutex, nullptr);
+    ::pthread_cond_init(&handle.cond, nullptr);
+}
+
+void forget_completions(Qp& qp) {
+    if (qp.send_cq != nullptr) {
+        const std::lock_guard lock(qp.send_cq->lock);
+        qp.send_cq->forget(qp);
+    }
+    if (qp.recv_cq == qp.send_cq || qp.recv_cq == nullptr) return;
+    const std::lock_guard lock(qp.recv_cq->lock);
+    qp.recv_cq->forget(qp);
+}
+
+void restart(Qp& qp) {
+    forget_completions(qp);
+    {
+        const std::lock_guard lock(qp.sq_lock);
+        qp.sq.restart();
+    }
+    const std::lock_guard lock(qp.rq_lock);
+    qp.rq.restart();
+}
+
 namespace {
 
 constexpr std::uint32_t kKnownInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -51,20 +107,6 @@ int check(const ibv_context& context, const ibv_qp_init_attr_ex& wish) {
     return good_receives ? 0 : EINVAL;
 }
 
-/// False if the engine names memory that is not there.
-bool find_ring(Context& context, const ipc::QueueLocation& where, RingMemory& ring) {
-    ring.entries = where.entries;
-    ring.stride = where.stride;
-    ring.max_sge = where.max_sge;
-    ring.max_inline = where.max_inline;
-    if (ring.entries != 0) {
-        ring.control = context.control().resolve_array<ipc::QueueControl>(where.control);
-        ring.slots = context.control().resolve(where.slots, std::size_t{ring.entries} * ring.stride);
-        if (ring.control == nullptr || ring.slots == nullptr) return false;
-    }
-    return true;
-}
-
 ipc::CreateQpRequest to_request(const Qp& qp, const ibv_qp_init_attr_ex& wish) {
     ipc::CreateQpRequest request{};
     request.user_handle = reinterpret_cast<std::uint64_t>(&qp.verbs.qp);
@@ -86,27 +128,6 @@ ipc::CreateQpRequest to_request(const Qp& qp, const ibv_qp_init_attr_ex& wish) {
     request.max_recv_wr = wish.srq == nullptr ? wish.cap.max_recv_wr : 0;
     request.max_recv_sge = wish.srq == nullptr ? wish.cap.max_recv_sge : 0;
     return request;
-}
-
-void fill_handle(Qp& qp, ibv_context* verbs, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made) {
-    ibv_qp& handle = qp.handle();
-    handle.context = verbs;
-    handle.qp_context = wish.qp_context;
-    if (wish.qp_type == IBV_QPT_XRC_RECV) {
-        qp.verbs.comp_mask |= abi::kVerbsQpXrcd;
-        qp.verbs.xrcd = &Xrcd::of(wish.xrcd).verbs;
-    } else {
-        handle.pd = wish.pd;
-        handle.send_cq = wish.send_cq;
-        handle.recv_cq = wish.recv_cq;
-        handle.srq = wish.srq;
-    }
-    handle.handle = made.handle;
-    handle.qp_num = made.qp_number;
-    handle.state = IBV_QPS_RESET;
-    handle.qp_type = wish.qp_type;
-    ::pthread_mutex_init(&handle.mutex, nullptr);
-    ::pthread_cond_init(&handle.cond, nullptr);
 }
 
 /// What the queues really take: posting refuses the next one.
@@ -164,28 +185,6 @@ int create(Qp& qp, ibv_context* verbs, ibv_qp_init_attr_ex& wish) {
     return error;
 }
 
-/// Those of an XRC target stay: they are their SRQ's.
-void forget_completions(Qp& qp) {
-    if (qp.send_cq != nullptr) {
-        const std::lock_guard lock(qp.send_cq->lock);
-        qp.send_cq->forget(qp);
-    }
-    if (qp.recv_cq == qp.send_cq || qp.recv_cq == nullptr) return;
-    const std::lock_guard lock(qp.recv_cq->lock);
-    qp.recv_cq->forget(qp);
-}
-
-/// The QP went to RESET: nothing is outstanding on either side.
-void restart(Qp& qp) {
-    forget_completions(qp);
-    {
-        const std::lock_guard lock(qp.sq_lock);
-        qp.sq.restart();
-    }
-    const std::lock_guard lock(qp.rq_lock);
-    qp.rq.restart();
-}
-
 int multicast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid, ipc::Operation operation) {
     if (qp->qp_type != IBV_QPT_UD) return EINVAL;
     ipc::MulticastRequest request{};
@@ -202,9 +201,11 @@ bool Qp::inherited() const {
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes) {
-    int error = check(*context, *attributes);
+    const bool hashes = wants_hash(*attributes);
+    int error = hashes ? check_hash_qp(*context, *attributes) : check(*context, *attributes);
     auto qp = std::make_unique<Qp>();
-    if (error == 0) error = create(*qp, context, *attributes);
+    if (error == 0)
+        error = hashes ? create_hash_qp(*qp, context, *attributes) : create(*qp, context, *attributes);
     if (error != 0) {
         errno = error;
         return nullptr;
@@ -306,11 +307,7 @@ int destroy_qp(ibv_qp* handle) {
         const std::lock_guard lock(qp.sq_lock);
         qp.sq.unstage_all();
     }
-    const int unread =
-        purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
-                     reinterpret_cast<std::uint64_t>(handle), is_qp_event);
-    await_acknowledged(handle->mutex, handle->cond, handle->events_completed,
-                       owed_events(error == 0, events.async_events, unread, qp.async_events_read));
+    settle_async_events(context, *handle, is_qp_event, error == 0, events.async_events, qp.async_events_read);
     return 0;
 }
 

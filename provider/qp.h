@@ -61,6 +61,15 @@ struct Qp {
     std::uint32_t payload_room() const { return sq.memory().stride - payload_offset; }
 };
 
+/// Where a ring is. False if the engine names memory that is not there.
+bool find_ring(Context& context, const ipc::QueueLocation& where, RingMemory& ring);
+/// Takes the QP's completions out of its CQs. Those of an XRC target stay: they are their SRQ's.
+void forget_completions(Qp& qp);
+/// Both sides start over: the QP went to RESET.
+void restart(Qp& qp);
+/// Fills in the program's handle.
+void fill_handle(Qp& qp, ibv_context* verbs, const ibv_qp_init_attr_ex& wish, const ipc::QpReply& made);
+
 ibv_qp* create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attributes);
 /// A target QP of an XRC domain, made by this or another process.

@@ -4,9 +4,9 @@
 #include <memory>
 #include <mutex>
 
+#include "provider/async_events.h"
 #include "provider/context.h"
 #include "provider/cq.h"
-#include "provider/events.h"
 #include "provider/xrc.h"
 
 namespace uib::provider {
@@ -143,11 +143,8 @@ int destroy_srq(ibv_srq* handle) {
         const std::lock_guard lock(srq.cq->lock);
         srq.cq->forget(srq);
     }
-    const int unread =
-        purge_events(context.async_read_fd(), context.async_write_fd(), sizeof(ipc::AsyncEvent),
-                     reinterpret_cast<std::uint64_t>(handle), is_srq_event);
-    await_acknowledged(handle->mutex, handle->cond, handle->events_completed,
-                       owed_events(error == 0, events.async_events, unread, srq.async_events_read));
+    settle_async_events(context, *handle, is_srq_event, error == 0, events.async_events,
+                        srq.async_events_read);
     return 0;
 }
 

@@ -61,6 +61,7 @@ class Session {
     int dispatch(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_memory(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_queues(ipc::Operation operation, Message& message, Reply& reply);
+    int dispatch_scaling(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_xrc(ipc::Operation operation, Message& message, Reply& reply);
     int dispatch_taps(ipc::Operation operation, Message& message, Reply& reply);
     template <typename In, typename Out, typename F>

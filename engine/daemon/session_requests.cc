@@ -188,6 +188,36 @@ int Session::dispatch_xrc(ipc::Operation operation, Message& message, Reply& rep
             return call<ipc::OpenQpRequest, ipc::QpReply>(
                 message, reply, [&](auto& in, auto& out) { return context.open_qp(*client_, in, out); });
         default:
+            return dispatch_scaling(operation, message, reply);
+    }
+}
+
+int Session::dispatch_scaling(ipc::Operation operation, Message& message, Reply& reply) {
+    using ipc::HandleBody;
+    using ipc::Operation;
+    verbs::Context& context = *context_;
+    switch (operation) {
+        case Operation::kCreateWq:
+            return call<ipc::CreateWqRequest, ipc::QpReply>(
+                message, reply, [&](auto& in, auto& out) { return context.create_wq(*client_, in, out); });
+        case Operation::kModifyWq:
+            return call<ipc::ModifyWqRequest, None>(message, reply,
+                                                    [&](auto& in, None&) { return context.modify_wq(in); });
+        case Operation::kDestroyWq:
+            return call<HandleBody, ipc::EventsReply>(
+                message, reply, [&](auto& in, auto& out) { return context.destroy_wq(in.handle, out); });
+        case Operation::kCreateRwqTable:
+            return call<ipc::CreateRwqTableRequest, HandleBody>(message, reply, [&](auto& in, auto& out) {
+                return context.create_rwq_table(*client_, in, out.handle);
+            });
+        case Operation::kDestroyRwqTable:
+            return call<HandleBody, None>(
+                message, reply, [&](auto& in, None&) { return context.destroy_rwq_table(in.handle); });
+        case Operation::kCreateHashQp:
+            return call<ipc::CreateHashQpRequest, ipc::QpReply>(message, reply, [&](auto& in, auto& out) {
+                return context.create_hash_qp(*client_, in, out);
+            });
+        default:
             return EOPNOTSUPP;
     }
 }

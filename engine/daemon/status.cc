@@ -41,9 +41,17 @@ std::string gid_text(const net::Gid& gid) {
 }
 
 ordered_json objects_json(const verbs::ObjectCounts& counts) {
-    return {{"pd", counts.pd},           {"mr", counts.mr}, {"mw", counts.mw},
-            {"cq", counts.cq},           {"qp", counts.qp}, {"srq", counts.srq},
-            {"channel", counts.channel}, {"dm", counts.dm}, {"xrcd", counts.xrcd}};
+    return {{"pd", counts.pd},
+            {"mr", counts.mr},
+            {"mw", counts.mw},
+            {"cq", counts.cq},
+            {"qp", counts.qp},
+            {"srq", counts.srq},
+            {"channel", counts.channel},
+            {"dm", counts.dm},
+            {"xrcd", counts.xrcd},
+            {"wq", counts.wq},
+            {"rwq_table", counts.rwq_table}};
 }
 
 const char* port_state_name(std::uint32_t state) {

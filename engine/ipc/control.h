@@ -72,6 +72,12 @@ enum class Operation : std::uint16_t {
     kOpenQp,
     kCreateFlow,
     kDestroyFlow,
+    kCreateWq,  ///< to kCreateHashQp: control_rss.h
+    kModifyWq,
+    kDestroyWq,
+    kCreateRwqTable,
+    kDestroyRwqTable,
+    kCreateHashQp,
     kStartCapture,
     kStopCapture,
     kAddFault,
@@ -227,7 +233,11 @@ struct DeviceLimits {
     std::uint16_t max_pkeys;
     std::uint16_t ports;
     std::uint64_t max_dm_size;
-    std::uint64_t node_guid;  ///< host order
+    std::uint32_t max_wq;  ///< this and the next three: 0 without receive side scaling
+    std::uint32_t max_rwq_tables;
+    std::uint32_t max_rwq_table_entries;
+    std::uint32_t rx_hash_fields;  ///< HashFields (control_rss.h)
+    std::uint64_t node_guid;       ///< host order
     std::uint64_t sys_image_guid;
     char fw_ver[64];
 };
@@ -553,7 +563,7 @@ enum class FlowType : std::uint32_t {
     kAllDefault = 1,        ///< what no normal rule takes
     kMulticastDefault = 2,  ///< of that, the multicast frames
     kSniffer = 3,           ///< a copy of every frame
-};  // as ibv_flow_attr_type
+};                          // as ibv_flow_attr_type
 
 enum FlowFlags : std::uint32_t { kFlowDontTrap = 1 << 1 };  ///< gets a copy, lower rules are tried on
 

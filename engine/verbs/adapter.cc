@@ -73,7 +73,7 @@ void Adapter::remove_client(Client& client) {
 
 std::uint32_t Adapter::reserve_qp_number() {
     // A number rests as long as possible before it is used again, so that a late packet finds nobody.
-    if (qps_.size() < kFirstQpNumber + Limits::kMaxQp) {
+    if (qps_.size() < kFirstQpNumber + Limits::kMaxQp + Limits::kMaxWq) {
         qps_.push_back(nullptr);
         return static_cast<std::uint32_t>(qps_.size() - 1);
     }
@@ -276,11 +276,13 @@ bool Adapter::complete_receive(transport::QueuePair& machine, const transport::C
         return push(*qp.init().recv_cq, entry);
     }
     // An SRQ that was destroyed under a message took its CQ along: nobody waits for this completion.
-    const SharedReceiveQueue* srq = xrc_.srq(completion.xrc_srq);
+    SharedReceiveQueue* srq = xrc_.srq(completion.xrc_srq);
     if (srq == nullptr) return true;
     entry.flags = static_cast<std::uint16_t>((entry.flags & ~ipc::kCqeSrq) | ipc::kCqeXrcSrq);
     entry.qp_slot = srq->number();
-    return push(srq->xrc->cq(), entry);
+    if (push(srq->xrc->cq(), entry)) return true;
+    srq->fail();  // whose completions are lost, whichever target QP comes
+    return false;
 }
 
 void Adapter::raise(transport::QueuePair& machine, transport::QpEvent event) {

@@ -12,6 +12,8 @@ ObjectCounts& ObjectCounts::operator+=(const ObjectCounts& other) {
     channel += other.channel;
     dm += other.dm;
     xrcd += other.xrcd;
+    wq += other.wq;
+    rwq_table += other.rwq_table;
     return *this;
 }
 
@@ -26,6 +28,8 @@ ObjectCounts Context::counts() {
     counts.channel = channels_.live();
     counts.dm = dms_.live();
     counts.xrcd = xrcds_.live();
+    counts.wq = wqs_.live();
+    counts.rwq_table = rwq_tables_.live();
     return counts;
 }
 
@@ -40,6 +44,12 @@ bool Context::drop_queues_of(Client& client) {
     });
     qps_.for_each([&](std::uint32_t handle, QpHandle& qp) {
         if (qp.holder().client == &client) drop(qps_, handle);
+    });
+    rwq_tables_.for_each([&](std::uint32_t handle, const RwqTable& table) {
+        if (&table.owner() == &client && table.uses == 0) drop(rwq_tables_, handle);
+    });
+    wqs_.for_each([&](std::uint32_t handle, QpHandle& wq) {
+        if (wq.holder().client == &client && wq.qp().rwq_entries == 0) drop(wqs_, handle);
     });
     srqs_.for_each([&](std::uint32_t handle, SharedReceiveQueue& srq) {
         if (&srq.slots().client() == &client && srq.uses == 0) drop(srqs_, handle);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_rss.h"
 #include "engine/memory/mapped_space.h"
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/completion_queue.h"
@@ -57,6 +58,9 @@ class QpHandle {
 
     [[nodiscard]] Qp& qp() const { return *qp_; }
     [[nodiscard]] QpHolder& holder() { return holder_; }
+    /// Before the end: takes back the events that were not written yet. How many the client owes an
+    /// acknowledgement for.
+    std::uint32_t withdraw_events();
 
   private:
     std::shared_ptr<Qp> qp_;
@@ -77,6 +81,7 @@ struct FlowObject {
 
 struct ObjectCounts {
     std::uint32_t pd = 0, mr = 0, mw = 0, cq = 0, qp = 0, srq = 0, channel = 0, dm = 0, xrcd = 0;
+    std::uint32_t wq = 0, rwq_table = 0;
     ObjectCounts& operator+=(const ObjectCounts& other);
 };
 
@@ -136,6 +141,14 @@ class Context {
     int create_flow(Client& client, const ipc::CreateFlowRequest& request, std::uint32_t& handle);
     int destroy_flow(std::uint32_t handle);
 
+    // -- receive side scaling (context_wqs.cc) --
+    int create_wq(Client& client, const ipc::CreateWqRequest& request, ipc::QpReply& reply);
+    int modify_wq(const ipc::ModifyWqRequest& request);
+    int destroy_wq(std::uint32_t handle, ipc::EventsReply& reply);
+    int create_rwq_table(Client& client, const ipc::CreateRwqTableRequest& request, std::uint32_t& handle);
+    int destroy_rwq_table(std::uint32_t handle);
+    int create_hash_qp(Client& client, const ipc::CreateHashQpRequest& request, ipc::QpReply& reply);
+
     // -- life (context.cc) --
     /// The client is gone: its objects go. Repeats until no more can go, so order does not matter.
     void remove_client(Client& client);
@@ -169,6 +182,8 @@ class Context {
     HandleTable<CompletionQueue> cqs_;
     HandleTable<XrcdObject> xrcds_;
     HandleTable<SharedReceiveQueue> srqs_;
+    HandleTable<QpHandle> wqs_;
+    HandleTable<RwqTable> rwq_tables_;  ///< after what they lead to: go before it
     HandleTable<QpHandle> qps_;
     HandleTable<FlowObject> flows_;  ///< after the QPs: goes before them
 };

@@ -33,7 +33,8 @@ int Context::create_flow(Client& client, const ipc::CreateFlowRequest& request, 
                   request.flags,
                   request.layers,
                   request.value,
-                  request.mask};
+                  request.mask,
+                  qp->init().hash.table != nullptr ? &qp->init().hash : nullptr};
     const bool tagged = (rule.mask.vlan_tag[0] | rule.mask.vlan_tag[1]) != 0;
     if (tagged) rule.layers |= ipc::kFlowVlan;
     handle = flows_.add(std::make_unique<FlowObject>(rule, device_.flows()));

@@ -68,6 +68,12 @@ QpHandle::~QpHandle() {
     if (xrcd_ != nullptr) --xrcd_->uses;
 }
 
+std::uint32_t QpHandle::withdraw_events() {
+    // What is still in a backlog was never written, so nobody will acknowledge it.
+    holder_.async_events -= holder_.client->async_pipe().purge(holder_.user_handle);
+    return holder_.async_events;
+}
+
 Qp* Context::qp_of(std::uint32_t handle) const {
     const QpHandle* found = qps_.get(handle);
     return found == nullptr ? nullptr : &found->qp();
@@ -124,7 +130,9 @@ int Context::create_qp(Client& client, const ipc::CreateQpRequest& request, ipc:
 
 int Context::modify_qp(const ipc::ModifyQpRequest& request) {
     Qp* qp = qp_of(request.handle);
-    return qp == nullptr ? ENOENT : qp->modify(request.attributes, request.mask);
+    if (qp == nullptr) return ENOENT;
+    if (qp->init().hash.table != nullptr) return EOPNOTSUPP;  // its work queues have the states
+    return qp->modify(request.attributes, request.mask);
 }
 
 int Context::query_qp(std::uint32_t handle, ipc::QueryQpReply& reply) {
@@ -138,10 +146,7 @@ int Context::destroy_qp(std::uint32_t handle, ipc::EventsReply& reply) {
     QpHandle* qp = qps_.get(handle);
     if (qp == nullptr) return ENOENT;
     if (qp->qp().multicast_groups != 0 || qp->qp().flow_rules != 0) return EBUSY;
-    QpHolder& holder = qp->holder();
-    // What is still in a backlog was never written, so nobody will acknowledge it.
-    holder.async_events -= holder.client->async_pipe().purge(holder.user_handle);
-    reply.async_events = holder.async_events;
+    reply.async_events = qp->withdraw_events();
     qps_.take(handle);
     return 0;
 }

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "engine/ipc/control_rss.h"
+
 namespace uib::verbs {
 
 namespace {
@@ -151,6 +153,12 @@ ipc::DeviceLimits Device::limits() const {
     limits.max_pkeys = static_cast<std::uint16_t>(pkeys_.size());
     limits.ports = 1;
     limits.max_dm_size = Limits::kMaxDm;
+    if (ethernet()) {
+        limits.max_wq = Limits::kMaxWq;
+        limits.max_rwq_tables = Limits::kMaxRwqTables;
+        limits.max_rwq_table_entries = ipc::kMaxRwqTableEntries;
+        limits.rx_hash_fields = ipc::kAllHashFields;
+    }
     limits.node_guid = guid_;
     limits.sys_image_guid = guid_of(0);
     std::snprintf(limits.fw_ver, sizeof limits.fw_ver, "%s", UIB_VERSION);

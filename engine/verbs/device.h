@@ -45,7 +45,9 @@ struct Limits {
     static constexpr std::uint64_t kMaxDm = std::uint64_t{64} << 20;
     static constexpr std::uint32_t kMaxDmObjects = 4096;
     static constexpr std::uint32_t kMaxChannels =
-        4096;                                         ///< of one context; each is a descriptor of the engine
+        4096;  ///< of one context; each is a descriptor of the engine
+    static constexpr std::uint32_t kMaxWq = 16384;
+    static constexpr std::uint32_t kMaxRwqTables = 4096;
     static constexpr std::uint32_t kMaxFlows = 4096;  ///< of one device; each frame looks through them
     static constexpr std::uint32_t kGids = 8;
 };

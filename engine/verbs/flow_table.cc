@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/verbs/rx_hash.h"
 #include "net/fabric/ethernet_switch.h"
 
 namespace uib::verbs {
@@ -97,7 +98,8 @@ bool same_question(const FlowRule& a, const FlowRule& b) {
            std::memcmp(&a.mask, &b.mask, sizeof a.mask) == 0;
 }
 
-void add_receiver(Qp* qp, std::vector<Qp*>& out) {
+void add_receiver(const FlowRule& rule, const FrameHeaders& headers, std::vector<Qp*>& out) {
+    Qp* qp = rule.hash != nullptr ? rule.hash->choose(headers) : rule.qp;
     if (std::find(out.begin(), out.end(), qp) == out.end()) out.push_back(qp);
 }
 
@@ -161,11 +163,11 @@ bool FlowTable::match_normal(const FrameHeaders& headers, std::vector<Qp*>& out)
         if (rule->type != ipc::FlowType::kNormal) break;
         if (taker != nullptr) {
             if (rule->priority != taker->priority) break;
-            if (same_question(*rule, *taker)) add_receiver(rule->qp, out);
+            if (same_question(*rule, *taker)) add_receiver(*rule, headers, out);
             continue;
         }
         if ((rule->layers & ~headers.layers) != 0 || !fields_match(*rule, headers.fields)) continue;
-        add_receiver(rule->qp, out);
+        add_receiver(*rule, headers, out);
         if ((rule->flags & ipc::kFlowDontTrap) == 0) taker = rule;
     }
     return taker != nullptr;
@@ -181,7 +183,7 @@ void FlowTable::match(std::span<const std::byte> frame, std::vector<Qp*>& out) c
         const ipc::FlowType type = (*at)->type;
         if (type == ipc::FlowType::kSniffer || (!taken && type == ipc::FlowType::kAllDefault) ||
             (!taken && multicast && type == ipc::FlowType::kMulticastDefault))
-            add_receiver((*at)->qp, out);
+            add_receiver(**at, headers, out);
     }
 }
 

@@ -23,6 +23,7 @@
 namespace uib::verbs {
 
 class Qp;
+struct RxHash;
 
 struct FlowRule {
     Qp* qp = nullptr;
@@ -32,6 +33,7 @@ struct FlowRule {
     std::uint32_t layers = 0;  ///< ipc::FlowLayers
     ipc::FlowFields value{};
     ipc::FlowFields mask{};
+    const RxHash* hash = nullptr;  ///< of a QP that spreads its frames over work queues
 };
 
 /// A frame's headers as far as rules can ask for them.
@@ -53,7 +55,7 @@ class FlowTable {
     void remove(const FlowRule& rule);
     [[nodiscard]] std::size_t size() const { return rules_.size(); }
 
-    /// The queue pairs that get `frame`, in `out` (emptied before).
+    /// The queue pairs and work queues that get `frame`, in `out` (emptied before).
     void match(std::span<const std::byte> frame, std::vector<Qp*>& out) const;
 
   private:

@@ -6,24 +6,32 @@
 
 namespace uib::verbs {
 
+namespace {
+
+constexpr std::uint32_t kEventWqFatal = 19;  // IBV_EVENT_WQ_FATAL
+
+}  // namespace
+
 Qp::Qp(Adapter& adapter, const QpInit& init) : adapter_(adapter), init_(init) {
     forget_attributes();
     if (init_.pd != nullptr) ++init_.pd->uses;
     if (init_.send_cq != nullptr) ++init_.send_cq->uses;
     if (init_.recv_cq != nullptr) ++init_.recv_cq->uses;
     if (init_.srq != nullptr) ++init_.srq->uses;
+    if (init_.hash.table != nullptr) ++init_.hash.table->uses;
 }
 
 Qp::~Qp() {
     if (number_ != 0) {
         if (init_.xrc_domain != nullptr) init_.xrc_domain->remove_target(number_);
         adapter_.remove_qp(*this);
-        if (init_.client != nullptr) init_.client->free_slot(slot_);
+        if (slot_ != kNoSlot) init_.client->free_slot(slot_);
     }
     if (init_.pd != nullptr) --init_.pd->uses;
     if (init_.send_cq != nullptr) --init_.send_cq->uses;
     if (init_.recv_cq != nullptr) --init_.recv_cq->uses;
     if (init_.srq != nullptr) --init_.srq->uses;
+    if (init_.hash.table != nullptr) --init_.hash.table->uses;
 }
 
 int Qp::make_rings() {
@@ -70,15 +78,16 @@ int Qp::start() {
 
 bool Qp::take_slot() {
     slot_ = kNoSlot;
-    if (init_.client == nullptr) return true;  // nothing to ring for
+    if (send_ring_ == nullptr && receive_ring_ == nullptr) return true;  // nothing to ring for
     const auto slot = init_.client->take_slot(*this);
     if (slot) slot_ = *slot;
     return slot.has_value();
 }
 
 void Qp::raise(transport::QpEvent event) {
-    for (QpHolder* holder : holders_)
-        holder->client->raise(static_cast<std::uint32_t>(event), holder->user_handle, &holder->async_events);
+    // The only event of a work queue is that it has failed.
+    const std::uint32_t type = init_.work_queue ? kEventWqFatal : static_cast<std::uint32_t>(event);
+    for (QpHolder* holder : holders_) holder->client->raise(type, holder->user_handle, &holder->async_events);
 }
 
 void Qp::note_state() {

@@ -11,6 +11,7 @@
 #include "engine/verbs/completion_queue.h"
 #include "engine/verbs/device.h"
 #include "engine/verbs/pd.h"
+#include "engine/verbs/rx_hash.h"
 #include "engine/verbs/work_queues.h"
 
 namespace uib::verbs {
@@ -19,7 +20,8 @@ class Adapter;
 class Context;
 
 /// What a QP is made of; everything checked and alive. An XRC target QP has a domain and no client, PD or
-/// queues; an XRC initiator has nothing to receive with.
+/// queues; an XRC initiator has nothing to receive with. A work queue is a QP that cannot send; a QP that
+/// spreads frames over work queues has a hash and no queues.
 struct QpInit {
     Client* client = nullptr;  ///< whose memory the rings are in
     Context* context = nullptr;
@@ -35,6 +37,8 @@ struct QpInit {
     RingShape receive;              ///< entries 0: none
     std::uint32_t max_send_wr = 0;  ///< as asked, for queries
     std::uint32_t max_recv_wr = 0;
+    bool work_queue = false;
+    RxHash hash;  ///< without a table: none
 };
 
 /// Somebody who holds the QP and hears of its events: one for an ordinary QP, one for each process that made
@@ -81,6 +85,7 @@ class Qp {
 
     std::uint32_t multicast_groups = 0;
     std::uint32_t flow_rules = 0;
+    std::uint32_t rwq_entries = 0;  ///< of indirection tables that lead to this work queue
     // The lane's records.
     bool active = false;                           ///< on the lane's list
     std::uint32_t idle_turns = 0;                  ///< turns on the list without work

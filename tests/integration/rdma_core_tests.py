@@ -6,7 +6,7 @@
 The suite is not kept here: Debian's python3-pyverbs, whose library it tests, brings it along as documentation. Where that was
 left out at installation the package is fetched anew and unpacked.
 
-No test may fail or be skipped but for a reason that SKIPS or UNASKED knows, and only a test that it knows it of.
+No test may fail, or be skipped but for a reason that SKIPS knows, and only a test that it knows it of.
 """
 
 import argparse
@@ -45,11 +45,6 @@ SKIPS = [
     ("doesn't have net interface", r"rdmacm", LINK_LAYERS, "connection manager: the device has no IP interface"),
     ("Ethernet link layer", r"test_flow|test_rss|[Rr]aw|mlx5_timestamp", ("infiniband",), "raw Ethernet frames"),
     ("is InfiniBand , skip RoCE", r"test_addr", ("infiniband",), "RoCE"),
-]
-
-# The same of tests that fail where the device has not, and does not say that it had, what they need: they do not ask.
-UNASKED = [
-    ("Operation not supported", r"test_rss_traffic", ("ethernet",), "receive side scaling, an offload of other adapters"),
 ]
 
 
@@ -98,8 +93,8 @@ def huge_pages():
             HUGE_PAGES.write_text(before)
 
 
-def meaning_of(known, test, reason, link_layer):
-    for said, tests, layers, meaning in known:
+def meaning_of(test, reason, link_layer):
+    for said, tests, layers, meaning in SKIPS:
         if link_layer in layers and re.search(said, reason) and re.search(tests, test):
             return meaning
     return None
@@ -113,7 +108,7 @@ def judge(lines, link_layer):
         if verdict == "passed":
             passed += 1
             continue
-        meaning = meaning_of(SKIPS if verdict == "skipped" else UNASKED, test, reason, link_layer)
+        meaning = meaning_of(test, reason, link_layer) if verdict == "skipped" else None
         if meaning is None:
             bad.append(f"{test} {verdict}: {reason}")
         else:

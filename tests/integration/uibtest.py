@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("UIB_BUILD") or ROOT / "build" / "release").resolve()
 ENGINE_BUILD = pathlib.Path(os.environ.get("UIB_ENGINE_BUILD") or BUILD).resolve()
 SKIPPED = 77
-OBJECT_KINDS = ("pd", "mr", "mw", "cq", "qp", "srq", "channel", "dm", "xrcd")
+OBJECT_KINDS = ("pd", "mr", "mw", "cq", "qp", "srq", "channel", "dm", "xrcd", "wq", "rwq_table")
 
 
 class Failure(Exception):

@@ -169,6 +169,10 @@ bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation o
         ipc::DeviceLimits limits{};
         limits.max_cqe = 1024;
         limits.ports = 1;
+        limits.max_wq = 8;
+        limits.max_rwq_tables = 4;
+        limits.max_rwq_table_entries = 16;
+        limits.rx_hash_fields = ipc::kAllHashFields;
         reply(header, limits);
     } else if (operation == ipc::Operation::kImportContext) {
         joined_cookie = cookie_of(fds.at(0).get());
@@ -180,7 +184,7 @@ bool FakeEngine::answer_query(const ipc::RequestHeader& header, ipc::Operation o
         port.link_layer = IBV_LINK_LAYER_INFINIBAND;
         reply(header, port);
     } else if (operation == ipc::Operation::kDestroyQp || operation == ipc::Operation::kDestroyCq ||
-               operation == ipc::Operation::kDestroySrq) {
+               operation == ipc::Operation::kDestroySrq || operation == ipc::Operation::kDestroyWq) {
         if (operation == ipc::Operation::kDestroyQp) destroyed_qp = body_of<ipc::HandleBody>(body).handle;
         reply(header, owed);
     } else {
@@ -226,6 +230,17 @@ bool FakeEngine::answer_creation(const ipc::RequestHeader& header, ipc::Operatio
             return true;
         case ipc::Operation::kCreateSrq:
             reply(header, srq = make_srq(body_of<ipc::CreateSrqRequest>(body)));
+            return true;
+        case ipc::Operation::kCreateWq:
+            reply(header, qp = make_wq(body_of<ipc::CreateWqRequest>(body)));
+            return true;
+        case ipc::Operation::kCreateRwqTable:
+            rwq_table = body_of<ipc::CreateRwqTableRequest>(body);
+            reply(header, made);
+            return true;
+        case ipc::Operation::kCreateHashQp:
+            hash_qp = body_of<ipc::CreateHashQpRequest>(body);
+            reply(header, make_target(0x300));
             return true;
         case ipc::Operation::kModifyQp:
             modified = body_of<ipc::ModifyQpRequest>(body).attributes;
@@ -275,6 +290,14 @@ ipc::QpReply FakeEngine::make_qp(const ipc::CreateQpRequest& request) {
     if (request.srq == 0 && request.max_recv_wr != 0)
         made.receive = make_queue(std::bit_ceil(request.max_recv_wr), request.max_recv_sge,
                                   ipc::receive_slot_stride(request.max_recv_sge));
+    return made;
+}
+
+ipc::QpReply FakeEngine::make_wq(const ipc::CreateWqRequest& request) {
+    ipc::QpReply made{next_handle_++, 0x100 + next_slot_, next_slot_, 0, {}, {}};
+    ++next_slot_;
+    made.receive =
+        make_queue(std::bit_ceil(request.max_wr), request.max_sge, ipc::receive_slot_stride(request.max_sge));
     return made;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_rss.h"
 #include "engine/ipc/doorbell.h"
 #include "engine/ipc/ring.h"
 #include "provider/context.h"
@@ -43,6 +44,8 @@ class FakeEngine {
     ipc::Location staging{};
     ipc::QpAttributes modified{};
     ipc::RegMrRequest registered{};
+    ipc::CreateRwqTableRequest rwq_table{};
+    ipc::CreateHashQpRequest hash_qp{};
     std::vector<ipc::Operation> operations;
     /// Socket cookies of the connection, and of the one whose context it joined.
     std::uint64_t client_cookie = 0;
@@ -85,6 +88,7 @@ class FakeEngine {
     ipc::CqReply make_cq(std::uint32_t entries);
     ipc::QpReply make_qp(const ipc::CreateQpRequest& request);
     ipc::QpReply make_target(std::uint32_t number);
+    ipc::QpReply make_wq(const ipc::CreateWqRequest& request);
     ipc::SrqReply make_srq(const ipc::CreateSrqRequest& request);
 
     void start();

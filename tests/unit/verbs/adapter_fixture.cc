@@ -42,7 +42,7 @@ AdapterTest::~AdapterTest() {
     context_->remove_client(*client_);
     const ObjectCounts counts = context_->counts();
     EXPECT_EQ(counts.pd + counts.mr + counts.mw + counts.cq + counts.qp + counts.srq + counts.channel +
-                  counts.dm + counts.xrcd,
+                  counts.dm + counts.xrcd + counts.wq + counts.rwq_table,
               0U);
     adapter_.remove_client(*client_);
     ::close(async_pipe_[0]);
@@ -175,6 +175,14 @@ Entry AdapterTest::wait(TestCq& cq) {
 
 void AdapterTest::turn(unsigned times) {
     for (unsigned i = 0; i < times; ++i) adapter_.turn();
+}
+
+std::vector<ipc::AsyncEvent> AdapterTest::take_events() {
+    std::vector<ipc::AsyncEvent> events;
+    ipc::AsyncEvent event{};
+    while (::read(async_pipe_[0], &event, sizeof event) == static_cast<ssize_t>(sizeof event))
+        events.push_back(event);
+    return events;
 }
 
 }  // namespace uib::verbs

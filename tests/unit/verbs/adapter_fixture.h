@@ -91,6 +91,8 @@ class AdapterTest : public ::testing::Test {
     /// Turns the adapter until `cq` has an entry; fails the test after a while.
     Entry wait(TestCq& cq);
     void turn(unsigned times = 200);
+    /// The asynchronous events that the client has not read yet.
+    std::vector<ipc::AsyncEvent> take_events();
 
     Adapter adapter_;
     int async_pipe_[2] = {-1, -1};

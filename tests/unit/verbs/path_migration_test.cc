@@ -1,4 +1,5 @@
 // Path migration as the client sees it: what Modify QP takes, what Query QP shows, which events come.
+#include <algorithm>
 #include <array>
 
 #include "tests/unit/verbs/adapter_fixture.h"
@@ -52,9 +53,10 @@ class PathMigrationTest : public AdapterTest {
         post_send(qp, wqe, memory_.data(), 64, region_.lkey);
         return wait(cq_).status;
     }
-    void arm() {
+    /// `theirs`: what b has for an alternate path.
+    void arm(const ipc::QpAttributes& theirs = alternate()) {
         ASSERT_EQ(modify_running(a_, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, alternate()), 0);
-        ASSERT_EQ(modify_running(b_, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, alternate()), 0);
+        ASSERT_EQ(modify_running(b_, IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE, theirs), 0);
         // Both ends learn of each other's state from the packets they get.
         for (int i = 0; i < 2; ++i) {
             ASSERT_EQ(write(a_), 0);
@@ -63,12 +65,10 @@ class PathMigrationTest : public AdapterTest {
         ASSERT_EQ(query(a_).path_migration_state, IBV_MIG_ARMED);
         ASSERT_EQ(query(b_).path_migration_state, IBV_MIG_ARMED);
     }
-    unsigned events_of(std::uint32_t type) {
-        unsigned count = 0;
-        ipc::AsyncEvent event{};
-        while (::read(async_pipe_[0], &event, sizeof event) == static_cast<ssize_t>(sizeof event))
-            if (event.type == type) ++count;
-        return count;
+    std::ptrdiff_t events_of(std::uint32_t type) {
+        const std::vector<ipc::AsyncEvent> events = take_events();
+        return std::count_if(events.begin(), events.end(),
+                             [&](const auto& event) { return event.type == type; });
     }
     static void expect_swapped(const ipc::QpAttributes& now) {
         EXPECT_EQ(now.path.sl, kAlternateSl);
@@ -114,11 +114,32 @@ TEST_F(PathMigrationTest, ARequestedMigrationMovesBothEnds) {
     expect_swapped(query(a_));
     ASSERT_EQ(write(a_), 0);
     expect_swapped(query(b_));
-    EXPECT_EQ(events_of(IBV_EVENT_PATH_MIG), 2U);
+    EXPECT_EQ(events_of(IBV_EVENT_PATH_MIG), 2);
     ASSERT_EQ(write(b_), 0);
     wish.path_migration_state = IBV_MIG_REARM;
     EXPECT_EQ(modify_running(a_, IBV_QP_PATH_MIG_STATE, wish), EINVAL)
         << "the old path must be loaded anew to serve again";
+}
+
+TEST_F(PathMigrationTest, AMigrationThatDoesNotFitTheAlternatePathIsReportedOnceAndNotFollowed) {
+    ipc::QpAttributes elsewhere = alternate();
+    elsewhere.alternate_path.dlid = 2;
+    arm(elsewhere);
+    ipc::QpAttributes wish{};
+    wish.path_migration_state = IBV_MIG_MIGRATED;
+    ASSERT_EQ(modify_running(a_, IBV_QP_PATH_MIG_STATE, wish), 0);
+    ASSERT_EQ(write(a_), 0);
+    const std::vector<ipc::AsyncEvent> events = take_events();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].type, IBV_EVENT_PATH_MIG);
+    EXPECT_EQ(events[1].type, IBV_EVENT_PATH_MIG_ERR);
+    EXPECT_EQ(query(b_).path_migration_state, IBV_MIG_ARMED);
+    EXPECT_EQ(query(b_).path.sl, 0);
+    ASSERT_EQ(write(a_), 0);
+    EXPECT_TRUE(take_events().empty());
+    ipc::EventsReply owed{};
+    ASSERT_EQ(context_->destroy_qp(b_.reply.handle, owed), 0);
+    EXPECT_EQ(owed.async_events, 1U);
 }
 
 TEST_F(PathMigrationTest, ADeadPathIsLeftForTheAlternateWithoutAnError) {
@@ -136,7 +157,7 @@ TEST_F(PathMigrationTest, ADeadPathIsLeftForTheAlternateWithoutAnError) {
     EXPECT_EQ(now.path.dlid, 1);
     EXPECT_EQ(now.alternate_path.dlid, kNowhere);
     EXPECT_EQ(now.path_migration_state, IBV_MIG_MIGRATED);
-    EXPECT_GE(events_of(IBV_EVENT_PATH_MIG), 1U);
+    EXPECT_GE(events_of(IBV_EVENT_PATH_MIG), 1);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Messages through a target QP that another process made: where completions and events go.
 #include <array>
+#include <utility>
 
 #include "tests/unit/verbs/xrc_fixture.h"
 
@@ -149,6 +150,35 @@ TEST_F(XrcPathTest, TheSrqsLimitIsReported) {
     ASSERT_EQ(::read(async_pipe_[0], &event, sizeof event), static_cast<ssize_t>(sizeof event));
     EXPECT_EQ(event.type, static_cast<std::uint32_t>(IBV_EVENT_SRQ_LIMIT_REACHED));
     EXPECT_EQ(event.element, 0x5AU);
+}
+
+TEST_F(XrcPathTest, AnSrqWhoseCqOverrunsGoesToTheErrorState) {
+    TestCq tiny = make_cq(2);
+    ipc::SrqReply srq{};
+    ASSERT_EQ(make_srq(*context_, *client_, pd_, xrcd_, tiny.reply.handle, srq), 0);
+    std::swap(srq, srq_);
+    srq_control_ = reinterpret_cast<ipc::QueueControl*>(chunks_->at(srq_.queue.control));
+    srq_slots_ = chunks_->at(srq_.queue.slots);
+    srq_list_ = reinterpret_cast<std::uint32_t*>(chunks_->at(srq_.available));
+    for (std::uint32_t i = 0; i <= tiny.reply.entries; ++i) {
+        post_srq(i, memory_.data() + 40000, 100);
+        post_send(initiator_, request(ipc::WorkOpcode::kSend, i), memory_.data(), 100, region_.lkey);
+        turn();
+    }
+    const std::vector<ipc::AsyncEvent> events = take_events();
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].type, static_cast<std::uint32_t>(IBV_EVENT_CQ_ERR));
+    EXPECT_EQ(events[1].type, static_cast<std::uint32_t>(IBV_EVENT_SRQ_ERR));
+    EXPECT_EQ(events[1].element, 0x5AU);
+    ipc::AsyncEvent theirs{};
+    do {
+        ASSERT_EQ(::read(maker_.pipe[0], &theirs, sizeof theirs), static_cast<ssize_t>(sizeof theirs));
+    } while (theirs.type == static_cast<std::uint32_t>(IBV_EVENT_COMM_EST));
+    EXPECT_EQ(theirs.type, static_cast<std::uint32_t>(IBV_EVENT_QP_FATAL));
+    EXPECT_EQ(theirs.element, 0x11U);
+    ipc::EventsReply owed{};
+    ASSERT_EQ(context_->destroy_srq(srq_.handle, owed), 0);
+    EXPECT_EQ(owed.async_events, 1U);
 }
 
 TEST_F(XrcPathTest, AnSrqThatIsGoneOrOfAnotherDomainEndsTheInitiator) {

@@ -21,6 +21,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
 
+import links  # noqa: E402
 import uibtest  # noqa: E402
 from uibtest import Engine, Failure, say, unique_port  # noqa: E402
 
@@ -113,6 +114,10 @@ class Bench:
         target = 0.5 if "crc32_wide_4096" in found else None
         for name in ("icrc", "vcrc"):
             self.add(f"{name.upper()} of 4 KiB", found[f"{name}_4096"], "GB/s", found["memcpy_4096"], "memcpy", target=target)
+
+    def links(self, _engine, _base):
+        """Engines of their own, in network namespaces."""
+        links.measure(self)
 
     def latency(self, engine, base):
         typical = self.perftest(engine, "ib_send_lat", "-s", 2, "-n", 20000)[4]
@@ -225,7 +230,7 @@ def test():
     os.environ["UIB_BENCH_DEVICE"], os.environ["UIB_BENCH_PEER"] = "uib0", "uib1"
     with Engine(log_level="warning") as engine:
         groups = (bench.checksums, bench.latency, bench.bandwidth, bench.shared_bandwidth, bench.message_rate, bench.idle_queues,
-                  bench.creation, bench.idle_engine)
+                  bench.creation, bench.idle_engine, bench.links)
         for group in groups:
             if arguments.only not in group.__name__:
                 continue

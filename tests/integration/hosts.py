@@ -72,7 +72,7 @@ class Host:
         self.ipv4, self.ipv6 = f"10.44.0.{number}", f"fd44::{number}"
         self.mac = f"02:44:00:00:00:{number:02x}"
         self.engine = None
-        ip("netns", "add", self.namespace)
+        ip("netns", "add", self.namespace, check=False)
         # Addresses are usable at once, without looking for duplicates.
         self.shell("echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad; echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad")
         self.plug()
@@ -89,9 +89,15 @@ class Host:
     def plug(self):
         """A cable from e0 to the bridge, and the addresses."""
         network = self.network
-        ip("-n", network.switch, "link", "add", f"p{self.number}", "mtu", network.mtu, "type", "veth",
-           "peer", "name", "e0", "netns", self.namespace, "mtu", network.mtu, "address", self.mac)
-        ip("-n", network.switch, "link", "set", f"p{self.number}", "master", "br0", "up")
+        if not network.direct:
+            ip("-n", network.switch, "link", "add", f"p{self.number}", "mtu", network.mtu, "type", "veth",
+               "peer", "name", "e0", "netns", self.namespace, "mtu", network.mtu, "address", self.mac)
+            ip("-n", network.switch, "link", "set", f"p{self.number}", "master", "br0", "up")
+        elif self.number == 1:
+            ip("netns", "add", f"{network.name}h2")
+            self.ip("link", "add", "e0", "mtu", network.mtu, "address", self.mac, "type", "veth",
+                    "peer", "name", "e0", "netns", f"{network.name}h2", "mtu", network.mtu)
+            ip("-n", f"{network.name}h2", "link", "set", "e0", "up")
         self.ip("link", "set", "lo", "up")
         self.ip("link", "set", "e0", "up")
         self.ip("addr", "add", f"{self.ipv4}/24", "dev", "e0")
@@ -109,22 +115,27 @@ class Host:
                 return line.split("/")[0]
         raise Failure(f"{self.namespace} has no link-local address")
 
+    def counters(self):
+        """The port's, without those that are zero."""
+        return {name: value for name, value in self.engine.status()["devices"][0]["ports"][0]["counters"].items() if value}
+
     def counter(self, name):
         """One of the uplink's counters."""
         return self.engine.status()["devices"][0]["ports"][0]["counters"][f"port_{name}"]
 
 
 class Network:
-    """`loss`: the share of RoCE packets that the bridge drops, of those from each host."""
+    """`loss`: the share of RoCE packets that the bridge drops, of those from each host. `direct`: two hosts, joined by one veth
+    pair without a bridge."""
 
-    def __init__(self, count, mtu=1500, loss=0.0):
+    def __init__(self, count, mtu=1500, loss=0.0, direct=False):
         if os.geteuid() != 0:
             skip("needs root, for network namespaces")
         if ip("netns", "list", check=False).returncode != 0:
             skip("ip netns does not work here")
         self.name = f"ut{os.getpid()}"
         self.switch = f"{self.name}sw"
-        self.mtu, self.loss, self.count = mtu, loss, count
+        self.mtu, self.loss, self.count, self.direct = mtu, loss, count, direct
         self.hosts = []
 
     def __enter__(self):

@@ -33,11 +33,15 @@ GID = "1"
 
 PINGPONGS = (["ibv_rc_pingpong", "-c"], ["ibv_rc_pingpong", "-c", "-e"], ["ibv_rc_pingpong", "-c", "-m", "4096", "-s", "65536"],
              ["ibv_uc_pingpong", "-c"], ["ibv_ud_pingpong", "-c", "-s", "1000"], ["ibv_srq_pingpong", "-c"])
-PERFTEST = (["ib_send_lat"], ["ib_send_bw"], ["ib_write_lat"], ["ib_write_bw"], ["ib_read_lat"], ["ib_read_bw"],
-            ["ib_atomic_lat"], ["ib_atomic_bw"], ["ib_atomic_bw", "-A", "CMP_AND_SWAP"], ["ib_send_bw", "-c", "UD", "-s", "1024"],
-            ["ib_send_lat", "-c", "UC"], ["ib_send_bw", "-a"])
+# Perftest takes each side's largest number of outstanding READs for the other's limit: between adapters whose limits differ
+# (rxe's is 128) it must be told one.
+READS = ["-o", "16"]
+PERFTEST = (["ib_send_lat"], ["ib_send_bw"], ["ib_write_lat"], ["ib_write_bw"], ["ib_read_lat", *READS], ["ib_read_bw", *READS],
+            ["ib_atomic_lat", *READS], ["ib_atomic_bw", *READS], ["ib_atomic_bw", "-A", "CMP_AND_SWAP", *READS],
+            ["ib_send_bw", "-c", "UD", "-s", "1024"], ["ib_send_lat", "-c", "UC"], ["ib_send_bw", "-s", "262144"])
 # UC and UD lose what is lost.
-WITH_LOSS = (PINGPONGS[0], ["ib_send_bw"], ["ib_write_bw"], ["ib_read_bw"], ["ib_atomic_bw"])
+WITH_LOSS = (PINGPONGS[0], ["ib_send_bw"], ["ib_write_bw"], ["ib_read_bw", *READS], ["ib_atomic_bw", *READS])
+TRIES = 3  # of the services that may lose a packet without any fault: for want of a buffer on a busy machine
 
 
 def runs():
@@ -45,7 +49,7 @@ def runs():
     for command in PINGPONGS:
         yield " ".join(command), [*command, "-g", GID, "-n", "100"], False
     for command in PERFTEST:
-        yield " ".join(command), [*command, "-F", "-x", GID, "-n", "20" if "-a" in command else "100"], False
+        yield " ".join(command), [*command, "-F", "-x", GID, "-n", "20" if "262144" in command else "100"], False
     for command in WITH_LOSS:
         common = ["-g", GID, "-n", "200"] if "pingpong" in command[0] else ["-F", "-x", GID, "-n", "100"]
         yield f"{' '.join(command)} with loss", [*command, *common], True
@@ -134,10 +138,14 @@ def guest(directory, only):
             set_loss(0.01 if loss else 0)
             lossy = loss
         for server, client, address in ((ours, rxe, OUR_ADDRESS), (rxe, ours, RXE_ADDRESS)):
-            port += 1
             started = time.monotonic()
-            statuses, text = exchange(server, client, address, command, port, 40)
-            good = statuses == [0, 0] and re.search(r"invalid data|Completion with error|Failed|Problems", text) is None
+            unreliable = re.search(r"_u[cd]_|UC|UD", name) is not None
+            for _ in range(TRIES if unreliable else 1):
+                port += 1
+                statuses, text = exchange(server, client, address, command, port, 15 if unreliable else 40)
+                good = statuses == [0, 0] and re.search(r"invalid data|Completion with error|Failed|Problems", text) is None
+                if good or statuses != ["no end", "no end"]:
+                    break
             say(f"{'ok    ' if good else 'FAILED'} {time.monotonic() - started:6.2f} s  {name}, {server.name} serves: {figure(text)}")
             if good:
                 passed += 1

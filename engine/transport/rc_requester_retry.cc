@@ -1,9 +1,10 @@
 // Retries (IBA 9.7.6.1, 9.9.2.1.1): the transport timer, sequence and implied NAKs, RNR back-off.
 //
 // The timer runs while a response that was asked for is outstanding. Two counters: errors (timeout, sequence
-// NAK, implied NAK) and RNR; each is reloaded when una moves. With a counter of n a packet is sent n + 1
-// times. When the error counter has run out an armed alternate path gets as many tries (o9-82, o9-86); RNR
-// says nothing against a path.
+// NAK, implied NAK) and RNR; each is reloaded when una moves, and by nothing else (C9-137, C9-142): losses
+// add up across RNR NAKs of one request. With a counter of n a packet is sent n + 1 times. When the error
+// counter has run out an armed alternate path gets as many tries (o9-82, o9-86); RNR says nothing against a
+// path.
 #include "engine/transport/rc_requester.h"
 #include "engine/transport/rnr_timer.h"
 
@@ -86,8 +87,6 @@ void RcRequester::receiver_not_ready(std::uint8_t syndrome) {
         return;
     }
     if (rnr_left_ != kUnlimitedRnr) --rnr_left_;
-    // The responder has answered: losses during a long starvation do not add up to a broken path.
-    retry_left_ = machine_.parameters().retry_count;
     go_back();
     rnr_deadline_ = machine_.host().now() + rnr_wait(syndrome);
 }

@@ -212,6 +212,32 @@ TEST_P(Requester, C9_210_the_two_counters_run_separately) {
     peer.completes(Status::kRnrRetryExceeded);
 }
 
+TEST_P(Requester, C9_142_an_rnr_nak_clears_no_request_and_reloads_no_counter) {
+    ROWS("C9-137", "C9-142");
+    XRC_ROWS("o9-80.a1", "o9-87");
+    for (const bool silent : {true, false}) {
+        Peer one_peer(GetParam());
+        one_peer.parameters().retry_count = 2;
+        one_peer.parameters().rnr_retry = 7;
+        one_peer.connect();
+        one_peer.posts(WorkOpcode::kRdmaWriteWithImmediate, 10);
+        EXPECT_EQ(one_peer.hears_all().size(), 1U);
+        for (int errors = 0; errors < 3; ++errors) {
+            one_peer.completes_nothing();
+            one_peer.sends(rnr_nak(1, 0));
+            one_peer.after(us(12));
+            EXPECT_EQ(one_peer.hears_all().size(), 1U);
+            if (silent)
+                one_peer.after(kDetected);
+            else
+                one_peer.sends(nak(transport::kNakSequence, 0));
+            EXPECT_EQ(one_peer.hears_all().size(), errors < 2 ? 1U : 0U);
+        }
+        one_peer.completes(Status::kRetryExceeded);
+        one_peer.ends();
+    }
+}
+
 TEST_P(Requester, C9_130_the_wait_after_an_rnr_nak_is_that_of_table_48) {
     ROWS("C9-130");
     XRC_ROWS("o9-76.a1");

@@ -57,6 +57,22 @@ std::string devices_table(const json& report) {
     return rows.size() == 1 ? "no devices\n" : table(rows);
 }
 
+std::string subnets_table(const json& report) {
+    std::vector<Row> rows = {{"SUBNET", "PREFIX", "MANAGER", "MASTER LID", "NODE", "GUID", "LID", "LMC"}};
+    for (const json& subnet : member(report, "subnets", json::array())) {
+        const std::string name = text_of(subnet, "name");
+        Row front = {name.empty() ? "-" : name, text_of(subnet, "prefix"), text_of(subnet, "manager"),
+                     text_of(subnet, "master_lid")};
+        for (const json& node : member(subnet, "nodes", json::array())) {
+            Row row = front;
+            for (const char* key : {"description", "guid", "lid", "lmc"}) row.push_back(text_of(node, key));
+            rows.push_back(row);
+            front.assign(front.size(), "");
+        }
+    }
+    return rows.size() == 1 ? "" : table(rows) + "\n";
+}
+
 std::string clients_table(const json& report) {
     Row head = {"PID", "COMMAND", "DEVICE"};
     for (const char* object : kObjects) {
@@ -91,7 +107,7 @@ std::string status_tables(const std::string& json_text) {
     const json report = parsed(json_text);
     return "engine " + text_of(report, "version") + ", pid " + text_of(report, "pid") + ", up " +
            text_of(report, "uptime_s") + " s, socket " + text_of(report, "socket") + "\n\n" +
-           devices_table(report) + "\n" + clients_table(report) + counters_table(report);
+           devices_table(report) + "\n" + subnets_table(report) + clients_table(report) + counters_table(report);
 }
 
 std::string status_json(const std::string& json_text) {

@@ -58,7 +58,7 @@ verbs::LinkLayer default_link_layer(const std::string& file, const toml::table& 
 }
 
 void read_engine(const std::string& file, const toml::table& table, Config& config) {
-    check_keys(file, table, {"socket", "log_level", "devices", "link_layer"}, "[engine]");
+    check_keys(file, table, {"socket", "log_level", "devices", "number", "link_layer"}, "[engine]");
     if (const toml::node* node = table.get("socket"))
         config.socket = value_of<std::string>(file, *node, "a string");
     if (const toml::node* node = table.get("log_level")) {
@@ -226,6 +226,7 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
 
 Config parse_config(std::string_view text, const std::string& name) {
     Config config;
+    std::uint16_t engine_number = 0;
     try {
         const toml::table root = toml::parse(text, name);
         check_keys(name, root, {"engine", "device", "subnet"}, "the file");
@@ -239,10 +240,15 @@ Config parse_config(std::string_view text, const std::string& name) {
             if (device != nullptr && engine->as_table()->contains("devices"))
                 refuse(name, device->source(), "give either engine.devices or [[device]] tables");
         }
+        if (const toml::node* number = root["engine"]["number"].node()) {
+            const std::int64_t value = read_number(name, *number, 0, 0xFFFF, "number");
+            engine_number = static_cast<std::uint16_t>(value);
+        }
         if (device != nullptr) read_devices(name, *device, default_link_layer(name, root), config);
     } catch (const toml::parse_error& error) {
         refuse(name, error.source(), std::string(error.description()));
     }
+    for (verbs::DeviceConfig& device : config.devices) device.engine = engine_number;
     return config;
 }
 

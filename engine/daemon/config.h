@@ -4,6 +4,7 @@
 //     socket = "/run/uib/engine.sock"   # default: ipc::socket_path()
 //     log_level = "info"                # trace, debug, info, warning, error, off
 //     devices = 2                       # uib0, uib1, ...
+//     number = 1                        # among engines that share a subnet, each its own: part of the GUIDs
 //     link_layer = "infiniband"         # or "ethernet": of the devices that do not say it themselves
 //
 //     [[device]]                        # instead of engine.devices: one table a device

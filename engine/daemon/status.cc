@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/daemon/faults.h"
+#include "engine/daemon/subnet_status.h"
 #include "engine/verbs/qp_counter_names.h"
 
 namespace uib::daemon {
@@ -183,6 +184,8 @@ std::string make_status_json(const StatusInput& input) {
                                {"socket", input.socket},
                                {"uptime_s", input.uptime_s},
                                {"devices", devices},
+                               {"subnets", subnets_json(input.adapter)},
+                               {"router", router_json(input.adapter)},
                                {"clients", clients},
                                {"faults", ordered_json::parse(faults_json(input.adapter))},
                                {"objects", objects_json(totals)},

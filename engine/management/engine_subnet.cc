@@ -23,6 +23,7 @@ EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_gui
 }
 
 void EngineSubnet::run_manager(const SubnetOptions& options, Time now) {
+    manager_.reset();  // a node has one at a time
     SmpNode& node = adapters_.empty() ? switch_ : adapters_.front()->node;
     manager_ = std::make_unique<SubnetManager>(node, adapters_.empty() ? 0 : 1, options);
     manager_->start(now);

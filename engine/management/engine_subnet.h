@@ -34,7 +34,7 @@ class EngineSubnet final : public NodeWatcher {
     /// Called after a value at an adapter's port has changed, with the adapter's number.
     void on_change(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
 
-    /// Starts a subnet manager at the first adapter, or at the switch if there is none.
+    /// Starts a subnet manager at the first adapter, or at the switch if there is none. One that runs ends.
     void run_manager(const SubnetOptions& options, Time now);
     void stop_manager() { manager_.reset(); }
     [[nodiscard]] SubnetManager* manager() { return manager_.get(); }

@@ -12,9 +12,9 @@ namespace uib::verbs {
 
 namespace {
 
-// Behind the devices' GUIDs, so that their LIDs are behind the devices', too.
-constexpr std::uint64_t kSwitchGuid = 0x0255'4900'0001'0000ULL;
-constexpr std::uint64_t kRouterGuid = 0x0255'4900'0002'0000ULL;
+// Added to the engine's first GUID: behind those of the devices, so that the LIDs are behind theirs, too.
+constexpr std::uint64_t kSwitchGuid = 0x1'0000;
+constexpr std::uint64_t kRouterGuid = 0x2'0000;
 
 constexpr std::uint32_t kEventPortActive = 9;   // IBV_EVENT_PORT_ACTIVE
 constexpr std::uint32_t kEventPortError = 10;   // IBV_EVENT_PORT_ERR
@@ -71,10 +71,12 @@ void Adapter::start_subnet(std::size_t number) {
         subnet.devices.push_back(device.get());
     }
     if (adapters.empty()) return;
+    const std::uint64_t first_guid = devices_.front()->limits().sys_image_guid;
     if (router_ != nullptr)
-        adapters.push_back({router_port_, kRouterGuid + number, "uib router", management::kNodeIsRouter});
-    subnet.nodes = std::make_unique<management::EngineSubnet>(*subnet.fabric, kSwitchGuid + number,
-                                                              "uib switch", adapters);
+        adapters.push_back(
+            {router_port_, first_guid + kRouterGuid + number, "uib router", management::kNodeIsRouter});
+    subnet.nodes = std::make_unique<management::EngineSubnet>(
+        *subnet.fabric, first_guid + kSwitchGuid + number, "uib switch", adapters);
     subnet.nodes->on_change([this, number](std::size_t adapter) { follow_subnet(number, adapter); });
     management::SubnetOptions options = subnet.config.options;
     // Without links out of the engine nothing can change that is not told.

@@ -24,8 +24,8 @@ constexpr std::uint32_t kCapExtendedSpeeds = 1 << 14;
 constexpr std::uint64_t kLinkLocalPrefix = 0xFE80000000000000;
 
 /// EUI-64 with the locally administered bit set; stable across restarts as device names and indices are.
-constexpr std::uint64_t guid_of(std::uint32_t index) {
-    return 0x0255'4900'0000'0000ULL | (index + 1);
+constexpr std::uint64_t guid_of(std::uint16_t engine, std::uint32_t index) {
+    return 0x0255'4900'0000'0000ULL | std::uint64_t{engine} << 24 | (index + 1);
 }
 
 /// Locally administered like the GUID.
@@ -66,7 +66,7 @@ Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::Inte
       index_(index),
       lid_(lid),
       subnet_number_(subnet),
-      guid_(guid_of(index)),
+      guid_(guid_of(config_.engine, index)),
       mac_(mac_of(index)),
       fabric_(fabric),
       port_(ethernet() ? fabric.add_port(lid) : fabric.add_port()),
@@ -160,7 +160,7 @@ ipc::DeviceLimits Device::limits() const {
         limits.rx_hash_fields = ipc::kAllHashFields;
     }
     limits.node_guid = guid_;
-    limits.sys_image_guid = guid_of(0);
+    limits.sys_image_guid = guid_of(config_.engine, 0);
     std::snprintf(limits.fw_ver, sizeof limits.fw_ver, "%s", UIB_VERSION);
     return limits;
 }

@@ -83,6 +83,7 @@ struct DeviceConfig {
     LinkLayer link_layer;
     std::optional<PortConfig> port;  ///< none: the port is on the internal fabric only
     std::string subnet;              ///< of an InfiniBand device; empty: the first one
+    std::uint16_t engine = 0;        ///< of the engine among those that it shares subnets with: part of the GUID
 };
 
 /// What subnet management has set at an InfiniBand port.

@@ -47,6 +47,13 @@ TEST(Config, LinkLayerOfAllOrOfOneDevice) {
         (Devices{{"a", LinkLayer::kEthernet}, {"b", LinkLayer::kInfiniBand}}));
 }
 
+TEST(Config, TheEnginesNumberGoesToItsDevices) {
+    EXPECT_EQ(parse_config("", "t").devices[1].engine, 0);
+    EXPECT_EQ(parse_config("[engine]\nnumber = 7\n", "t").devices[1].engine, 7);
+    EXPECT_EQ(parse_config("[engine]\nnumber = 7\n[[device]]\nname='a'\n", "t").devices[0].engine, 7);
+    EXPECT_EQ(refusal("[engine]\nnumber = 65536\n"), "t.toml:2:10: number is 0 to 65535");
+}
+
 TEST(Config, OneSubnetIfNothingIsSaid) {
     const Config config = parse_config("", "t");
     ASSERT_EQ(config.subnets.size(), 1U);

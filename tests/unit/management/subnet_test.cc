@@ -23,6 +23,29 @@ TEST(Subnet, OneEngineIsReadyWhenItsManagerHasStarted) {
     world.expect_whole({0});
 }
 
+TEST(Subnet, AManagerMayRunAtASwitch) {
+    SubnetWorld world(1);
+    world.add({.guid = 0x10, .adapters = 0, .externals = 1});
+    world.add({.guid = 0x20});
+    world.join(0, 0, 1, 0);
+    world.start(0);
+    ASSERT_TRUE(world.run_until_settled(10 * kSecond));
+    EXPECT_EQ(world.lid(1, 0), 1);
+    EXPECT_EQ(world[1].subnet->port_of(0).info.master_sm_lid,
+              world[0].subnet->switch_node().node().port(0).info.lid);
+    world.expect_whole({0, 1});
+}
+
+TEST(Subnet, ANewManagerTakesThePlaceOfTheOld) {
+    SubnetWorld world(1);
+    world.add({.guid = 0x10, .adapters = 2, .externals = 0});
+    world.start(0);
+    world.start(0, {.lmc = 1});
+    EXPECT_NE(world[0].subnet->port_of(0).info.capability_mask & kIsSm, 0U);
+    EXPECT_EQ(world[0].subnet->port_of(1).info.lmc, 1U);
+    world.expect_whole({0});
+}
+
 TEST(Subnet, MaskControlGivesEachPortARange) {
     SubnetWorld world(1);
     world.add({.guid = 0x10, .adapters = 3, .externals = 0});

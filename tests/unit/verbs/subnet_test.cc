@@ -63,6 +63,19 @@ TEST(Subnets, WithoutAManagerPortsWaitForOne) {
     EXPECT_EQ(adapter.devices()[0]->port_attributes().lid, 1);
 }
 
+TEST(Subnets, EnginesWithDifferentNumbersShareNoGuid) {
+    std::set<std::uint64_t> guids;
+    for (const std::uint16_t engine : {0, 1, 2}) {
+        std::vector<DeviceConfig> devices = {"a", "b"};
+        for (DeviceConfig& config : devices) config.engine = engine;
+        Adapter adapter(devices);
+        for (const auto& made : adapter.devices()) guids.insert(made->guid());
+        guids.insert(adapter.subnet()->switch_node().node().info.node_guid);
+    }
+    EXPECT_EQ(guids.size(), 9U);
+    EXPECT_TRUE(guids.contains(0x0255'4900'0000'0001));
+}
+
 TEST(Subnets, AnUnknownSubnetIsRefused) {
     EXPECT_THROW(Adapter({device("a", "x")}, {subnet("b", kPrefixA)}), std::invalid_argument);
 }

@@ -94,7 +94,7 @@ class Host:
                "peer", "name", "e0", "netns", self.namespace, "mtu", network.mtu, "address", self.mac)
             ip("-n", network.switch, "link", "set", f"p{self.number}", "master", "br0", "up")
         elif self.number == 1:
-            ip("netns", "add", f"{network.name}h2")
+            ip("netns", "add", f"{network.name}h2")  # as the second host will
             self.ip("link", "add", "e0", "mtu", network.mtu, "address", self.mac, "type", "veth",
                     "peer", "name", "e0", "netns", f"{network.name}h2", "mtu", network.mtu)
             ip("-n", f"{network.name}h2", "link", "set", "e0", "up")
@@ -103,7 +103,12 @@ class Host:
         self.ip("addr", "add", f"{self.ipv4}/24", "dev", "e0")
         self.ip("addr", "add", f"{self.ipv6}/64", "dev", "e0", "nodad")
         network.lose_on(self.number)
-        wait_until(lambda: "fe80" in self.shell("ip -6 addr show dev e0 scope link"), 10, "the link-local address")
+        # It comes first in the GID table only if it is there when the engine starts.
+        wait_until(self.has_link_local, 10, "the link-local address")
+
+    def has_link_local(self):
+        shown = self.shell("ip -6 addr show dev e0 scope link")
+        return "fe80" in shown and "tentative" not in shown
 
     def unplug(self):
         self.ip("link", "del", "e0")

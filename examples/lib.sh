@@ -16,7 +16,7 @@ uib_packages=(
     libdpdk-dev libmnl-dev
     # test
     libgtest-dev libbenchmark-dev clang clang-format clang-tidy python3
-    ibverbs-utils perftest rdmacm-utils python3-pyverbs iproute2 procps util-linux
+    ibverbs-utils perftest rdmacm-utils python3-pyverbs tshark iproute2 procps util-linux
 )
 
 uib_say() { printf '%s\n' "$*" >&2; }

@@ -9,7 +9,7 @@
 namespace uib::net {
 namespace {
 
-constexpr std::uint32_t kBlockOverhead = 64;  // of a packet block, at most
+constexpr std::uint32_t kBlockOverhead = 256;  // a packet block's headers and the packet's, at most
 
 }  // namespace
 
@@ -17,7 +17,7 @@ Capture::Capture(const std::vector<CapturePort>& ports, const CaptureOptions& op
     : ports_(ports), options_(options), seen_(ports.size()), lost_(ports.size()) {
     append_section(buffer_, "uib " UIB_VERSION);
     for (const CapturePort& port : ports_)
-        append_interface(buffer_, port.ethernet ? LinkType::kEthernet : LinkType::kInfiniBand, port.name,
+        append_interface(buffer_, port.ethernet ? LinkType::kEthernet : LinkType::kErf, port.name,
                          options_.snap);
     remember_addresses();
 }
@@ -49,11 +49,12 @@ bool Capture::wanted(std::uint32_t port, const Packet& packet, std::uint32_t sou
            (packet.deth.source_qp == *options_.qp && packet.deth.source_qp != 0);
 }
 
-// The packet as on the port's wire, into frame_.
+// The packet as on the port's wire, into frame_; an InfiniBand port's behind room for its record's header.
 void Capture::encode_frame(const CapturePort& port, CaptureDirection direction, const Packet& packet) {
     if (!port.ethernet || packet.kind != PacketKind::kTransport) {
-        frame_.resize(encoded_bytes(packet));
-        encode(packet, frame_);
+        const std::size_t header = port.ethernet ? 0 : kErfHeaderBytes;
+        frame_.resize(header + encoded_bytes(packet));
+        encode(packet, std::span(frame_).subspan(header));
         return;
     }
     const bool inbound = direction == CaptureDirection::kInbound;
@@ -75,9 +76,13 @@ void Capture::add(std::uint32_t port, CaptureDirection direction, std::uint64_t 
         ++dropped_;
         return;
     }
+    const std::size_t header = ports_[port].ethernet ? 0 : kErfHeaderBytes;
     encode_frame(ports_[port], direction, packet);
-    const std::size_t kept =
-        options_.snap == 0 ? frame_.size() : std::min<std::size_t>(frame_.size(), options_.snap);
+    std::size_t kept = frame_.size();
+    if (options_.snap != 0) kept = std::min<std::size_t>(kept, header + options_.snap);
+    if (header != 0)
+        write_erf_header(std::span(frame_).first<kErfHeaderBytes>(), time_ns, kept - header,
+                         frame_.size() - header);
     append_packet(buffer_, port, time_ns, std::span(frame_).first(kept),
                   static_cast<std::uint32_t>(frame_.size()), direction);
     ++packets_;

@@ -2,9 +2,10 @@
 //
 // The lane adds; another thread, with the lane's baton in hand, takes. Between the two is a buffer with a
 // limit: what does not fit is counted as dropped, in the file, too. An InfiniBand port's packets appear as on
-// its link (LRH to VCRC), an Ethernet port's as RoCE v2 frames; the CRCs are those that a wire would show. A
-// RoCE frame between ports of the engine never had MAC addresses: it gets those of the ports with its GIDs,
-// of a multicast group by rule, of anybody else what the GID tells or a locally administered one made of it.
+// its link (LRH to VCRC, each in an ERF record), an Ethernet port's as RoCE v2 frames; the CRCs are those
+// that a wire would show. A RoCE frame between ports of the engine never had MAC addresses: it gets those of
+// the ports with its GIDs, of a multicast group by rule, of anybody else what the GID tells or a locally
+// administered one made of it.
 #pragma once
 
 #include <cstdint>

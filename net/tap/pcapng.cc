@@ -77,6 +77,24 @@ void append_section(std::vector<std::byte>& out, std::string_view application) {
     block.end_options();
 }
 
+void write_erf_header(std::span<std::byte, kErfHeaderBytes> out, std::uint64_t time_ns, std::size_t kept,
+                      std::size_t length) {
+    constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+    constexpr std::byte kInfiniBand{21};
+    constexpr std::byte kVaryingLength{4};
+    // Seconds and binary fraction, low byte first; the rest is high byte first.
+    const std::uint64_t stamp =
+        time_ns / kNanoseconds << 32 | ((time_ns % kNanoseconds) << 32) / kNanoseconds;
+    for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<std::byte>(stamp >> (8 * i));
+    out[8] = kInfiniBand;
+    out[9] = kVaryingLength;
+    const std::size_t fields[] = {kErfHeaderBytes + kept, 0, length};  // the second counts losses
+    for (std::size_t i = 0; i < 3; ++i) {
+        out[10 + 2 * i] = static_cast<std::byte>(fields[i] >> 8);
+        out[11 + 2 * i] = static_cast<std::byte>(fields[i]);
+    }
+}
+
 void append_interface(std::vector<std::byte>& out, LinkType type, std::string_view name, std::uint32_t snap) {
     Block block(out, kInterfaceBlock);
     block.put(static_cast<std::uint16_t>(type));

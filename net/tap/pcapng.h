@@ -13,7 +13,15 @@
 namespace uib::net {
 
 /// Link types of the tcpdump registry.
-enum class LinkType : std::uint16_t { kEthernet = 1, kInfiniBand = 247 };
+enum class LinkType : std::uint16_t { kEthernet = 1, kErf = 197 };
+
+/// InfiniBand packets have a link type of their own (247), but Wireshark does not read it. It reads them in
+/// records of the Extensible Record Format (Endace, ERF types reference, type 21): a header of this size in
+/// front of the LRH.
+inline constexpr std::size_t kErfHeaderBytes = 16;
+/// Writes the header of a packet of `length` bytes, `kept` of which follow.
+void write_erf_header(std::span<std::byte, kErfHeaderBytes> out, std::uint64_t time_ns, std::size_t kept,
+                      std::size_t length);
 
 enum class CaptureDirection : std::uint8_t { kUnknown = 0, kInbound = 1, kOutbound = 2 };
 

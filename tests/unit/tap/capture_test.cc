@@ -63,7 +63,7 @@ TEST(Capture, SectionAndInterfacesComeFirst) {
     EXPECT_EQ(blocks[0].type, 0x0A0D0D0AU);
     EXPECT_EQ(blocks[0].at<std::uint32_t>(0), 0x1A2B3C4DU);
     EXPECT_EQ(blocks[1].type, 1U);
-    EXPECT_EQ(blocks[1].at<std::uint16_t>(0), 247U);
+    EXPECT_EQ(blocks[1].at<std::uint16_t>(0), 197U);
     EXPECT_EQ(blocks[2].at<std::uint16_t>(0), 1U);
 }
 
@@ -80,10 +80,16 @@ TEST(Capture, AnInfiniBandPacketIsKeptFromLrhToVcrc) {
     EXPECT_EQ(block.at<std::uint32_t>(4), 0x11223344U);
     EXPECT_EQ(block.at<std::uint32_t>(8), 0x55667788U);
     const auto kept = block.at<std::uint32_t>(12);
-    EXPECT_EQ(kept, encoded_bytes(packet(payload)));
+    EXPECT_EQ(kept, kErfHeaderBytes + encoded_bytes(packet(payload)));
     EXPECT_EQ(block.at<std::uint32_t>(16), kept);
+    const auto record = std::span(block.body).subspan(20, kept);
+    EXPECT_EQ(block.at<std::uint32_t>(20 + 4), 0x1122334455667788U / 1'000'000'000) << "seconds";
+    EXPECT_EQ(std::to_integer<unsigned>(record[8]), 21U) << "InfiniBand";
+    EXPECT_EQ(std::to_integer<unsigned>(record[10]) << 8 | std::to_integer<unsigned>(record[11]), kept);
+    EXPECT_EQ(std::to_integer<unsigned>(record[14]) << 8 | std::to_integer<unsigned>(record[15]),
+              kept - kErfHeaderBytes);
     Packet got;
-    ASSERT_EQ(decode(std::span(block.body).subspan(20, kept), got), DecodeError::kNone);
+    ASSERT_EQ(decode(record.subspan(kErfHeaderBytes), got), DecodeError::kNone);
     EXPECT_EQ(got.bth.dest_qp, 0x1234U);
     EXPECT_EQ(got.payload.size(), payload.size());
     EXPECT_EQ(block.at<std::uint32_t>(20 + (kept + 3) / 4 * 4 + 4), 2U) << "outbound";
@@ -123,8 +129,8 @@ TEST(Capture, SnapLengthPortAndQpFilter) {
     capture.add(0, CaptureDirection::kInbound, 1, other);
     const auto blocks = blocks_of(capture.take(false, 0));
     ASSERT_EQ(blocks.size(), 2U);
-    EXPECT_EQ(blocks[0].at<std::uint32_t>(12), 30U);
-    EXPECT_EQ(blocks[0].at<std::uint32_t>(16), encoded_bytes(packet(payload)));
+    EXPECT_EQ(blocks[0].at<std::uint32_t>(12), kErfHeaderBytes + 30U);
+    EXPECT_EQ(blocks[0].at<std::uint32_t>(16), kErfHeaderBytes + encoded_bytes(packet(payload)));
     EXPECT_EQ(capture.packets(), 2U);
 }
 

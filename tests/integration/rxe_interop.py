@@ -195,7 +195,7 @@ def test():
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="uib-interop-") as directory:
         copy_build(pathlib.Path(directory))
-        command = f"/usr/bin/python3 -B {HERE} --guest {directory} --only '{arguments.only}'"
+        command = f"/usr/bin/python3 -B {HERE} --guest {directory} --only='{arguments.only}'"
         done = subprocess.run([vm, "-t", str(LIMIT), "run", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, cwd="/", timeout=LIMIT + 60)
     say(done.stdout)

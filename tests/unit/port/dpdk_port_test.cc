@@ -147,6 +147,74 @@ TEST_F(DpdkPort, FollowsTheInterfacesState) {
     EXPECT_TRUE(comes_to(*a, true));
 }
 
+/// refresh() as the uplink calls it, until the port is up or ten seconds have gone.
+bool refreshed_until(FramePort& port, bool up) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    do {
+        port.refresh();
+    } while (port.link_up() != up && std::chrono::steady_clock::now() < end);
+    return port.link_up() == up;
+}
+
+TEST_F(DpdkPort, ComesBackWithItsInterface) {
+    const auto a = open_frame_port(on("va"));
+    const int descriptor = a->wake_descriptor();
+    ASSERT_TRUE(uib::testing::shell("ip link del va"));
+    EXPECT_TRUE(refreshed_until(*a, false));
+    ASSERT_TRUE(
+        uib::testing::shell("ip link add va mtu 1500 type veth peer name vb mtu 1500"
+                            " && ip link set va up && ip link set vb up"));
+    ASSERT_TRUE(refreshed_until(*a, true));
+    EXPECT_EQ(a->mtu(), 1500U);
+    EXPECT_EQ(a->wake_descriptor(), descriptor) << "whoever waits for it goes on";
+    const auto b = open_frame_port(on("vb"));
+    send(*a, b->mac(), 1500, 0);
+    send(*b, a->mac(), 1500, 0);
+    a->flush();
+    b->flush();
+    EXPECT_EQ(collect(*b, {1500}), 1U);
+    EXPECT_EQ(collect(*a, {1500}), 1U);
+}
+
+TEST_F(DpdkPort, FollowsTheInterfacesMtu) {
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 1500"));
+    const auto a = open_frame_port(on("va"));
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 700"));
+    a->refresh();
+    EXPECT_EQ(a->mtu(), 700U);
+    EXPECT_TRUE(a->allocate(kHeader + 800).empty());
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 9000"));
+    a->refresh();
+    EXPECT_EQ(a->mtu(), 9000U) << "with larger buffers";
+    const auto b = open_frame_port(on("vb"));
+    send(*a, b->mac(), 9000, 0);
+    a->flush();
+    EXPECT_EQ(collect(*b, {9000}), 1U);
+}
+
+TEST_F(DpdkPort, TheInterfacesOtherTrafficStaysOutOfItsRing) {
+    const auto a = open_frame_port(on("va"));
+    const auto other = [] {
+        FramePortOptions options = on("vb");
+        options.ether_type = 0x88B6;
+        return open_frame_port(options);
+    }();
+    // What came before the driver's socket had its filter.
+    while (!a->receive().empty()) a->release();
+    const std::uint64_t before = a->counters().rx_frames;
+    send(*other, a->mac(), 100, 0);  // type 0x88B5, which is ours
+    const std::span<std::byte> frame = other->allocate(kHeader + 60);
+    std::memcpy(frame.data(), a->mac().data(), 6);
+    std::memcpy(frame.data() + 6, other->mac().data(), 6);
+    frame[12] = std::byte{0x88};
+    frame[13] = std::byte{0xB7};  // nobody's
+    other->commit();
+    send(*other, a->mac(), 101, 1);
+    other->flush();
+    EXPECT_EQ(collect(*a, {100, 101}), 2U);
+    EXPECT_EQ(a->counters().rx_frames, before + 2);
+}
+
 std::string error_of(const FramePortOptions& options) {
     try {
         open_frame_port(options);

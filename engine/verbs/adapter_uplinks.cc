@@ -4,6 +4,7 @@
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/qp.h"
 #include "net/encap/roce_frame.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 
@@ -44,7 +45,7 @@ void Adapter::OutsideSink::on_packet(net::Packet& packet) {
 void Adapter::from_outside(Device& device, net::Packet& packet) {
     if (!device.active()) return;
     ++statistics_.packets;
-    const bool multicast = packet.grh.dgid[0] == 0xFF;
+    const bool multicast = net::is_multicast(packet.grh.dgid);
     packet.lrh.slid = 0;
     packet.lrh.dlid = multicast ? EthernetPaths::multicast_lid(packet.grh.dgid) : device.lid();
     if (packet.bth.opcode == net::kCnpOpcode) {

@@ -6,6 +6,7 @@
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/qp.h"
 #include "net/wire/codec.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 
@@ -116,7 +117,7 @@ void Adapter::arrive(Device& device, const net::Packet& packet) {
         return;
     }
     fabric_.count_received(device.port(), packet);
-    if (packet.bth.dest_qp == net::kMulticastQp && packet.has_grh && packet.grh.dgid[0] == 0xFF) {
+    if (packet.bth.dest_qp == net::kMulticastQp && packet.has_grh && net::is_multicast(packet.grh.dgid)) {
         for (Qp* qp : multicast_.members(packet.grh.dgid, packet.lrh.dlid))
             if (&qp->device() == &device) deliver_to(*qp, packet);
         return;
@@ -132,7 +133,7 @@ void Adapter::arrive(Device& device, const net::Packet& packet) {
 void Adapter::deliver_multicast(const net::Packet& packet) {
     // IBA 9.6.1.1: a multicast packet needs a GRH, a multicast DGID, and at least one QP attached.
     const bool valid =
-        packet.has_grh && packet.grh.dgid[0] == 0xFF && packet.bth.dest_qp == net::kMulticastQp;
+        packet.has_grh && net::is_multicast(packet.grh.dgid) && packet.bth.dest_qp == net::kMulticastQp;
     const bool members = valid && !multicast_.members(packet.grh.dgid, packet.lrh.dlid).empty();
     const auto source = subnets_[packet.subnet].fabric->route(packet.lrh.slid);
     if (!members && source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;

@@ -71,6 +71,22 @@ TEST(SwitchPort, stalls_a_lane_that_loses_packet_after_packet) {
     EXPECT_EQ(station.send(0), Enqueued::kQueued);
 }
 
+TEST(SwitchPort, does_not_stall_a_lane_that_sends_in_between) {
+    Station station = waiting_port({.hoq_life = 8, .vl_stall_count = 2});
+    for (int i = 0; i < 4; ++i) {
+        station.send(0);
+        station.frames();
+        station.wait(kLifetime8);
+        station.frames();
+        ASSERT_EQ(station.send(0), Enqueued::kQueued);
+        const auto sent = static_cast<std::uint16_t>(2 * (i + 1));
+        station.update({.vl = 0, .fccl = sent});
+        EXPECT_EQ(station.packets().size(), 1U);
+    }
+    EXPECT_EQ(station.port.send_discards().hoq_life, 4U);
+    EXPECT_EQ(station.port.send_discards().vl_stalled, 0U);
+}
+
 TEST(SwitchPort, keeps_packets_of_an_adapter_for_as_long_as_it_takes) {
     Station station({}, {.hoq_life = 0, .packet_life = 0});
     station.to_active();

@@ -116,7 +116,9 @@ int FaultCommand::run() {
             std::printf("%u\n", EngineClient(ipc::socket_path()).add_fault(request));
         } else if (*list_) {
             const std::string rules = EngineClient(ipc::socket_path()).faults();
-            std::fputs((as_json_ ? json::parse(rules).dump(2) + "\n" : faults_table(rules)).c_str(), stdout);
+            std::fputs((as_json_ ? nlohmann::ordered_json::parse(rules).dump(2) + "\n" : faults_table(rules))
+                           .c_str(),
+                       stdout);
         } else {
             subject = which_;
             constexpr std::uint32_t kMaxId = 0xFFFFFFFF;

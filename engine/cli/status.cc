@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/cli/environment.h"
+#include "engine/cli/fault.h"
 #include "engine/cli/table.h"
 
 namespace uib::cli {
@@ -93,6 +94,11 @@ std::string clients_table(const json& report) {
     return table(rows);
 }
 
+std::string faults_section(const json& report) {
+    const json faults = member(report, "faults", json::array());
+    return faults.empty() ? "" : "\n" + faults_table(faults.dump());
+}
+
 std::string counters_table(const json& report) {
     std::vector<Row> rows;
     const json counters = member(report, "counters", json::object());
@@ -107,7 +113,8 @@ std::string status_tables(const std::string& json_text) {
     const json report = parsed(json_text);
     return "engine " + text_of(report, "version") + ", pid " + text_of(report, "pid") + ", up " +
            text_of(report, "uptime_s") + " s, socket " + text_of(report, "socket") + "\n\n" +
-           devices_table(report) + "\n" + subnets_table(report) + clients_table(report) + counters_table(report);
+           devices_table(report) + "\n" + subnets_table(report) + clients_table(report) +
+           faults_section(report) + counters_table(report);
 }
 
 std::string status_json(const std::string& json_text) {

@@ -79,12 +79,11 @@ void append_section(std::vector<std::byte>& out, std::string_view application) {
 
 void write_erf_header(std::span<std::byte, kErfHeaderBytes> out, std::uint64_t time_ns, std::size_t kept,
                       std::size_t length) {
-    constexpr std::uint64_t kNanoseconds = 1'000'000'000;
+    constexpr std::uint64_t kSecond = 1'000'000'000;
     constexpr std::byte kInfiniBand{21};
     constexpr std::byte kVaryingLength{4};
     // Seconds and binary fraction, low byte first; the rest is high byte first.
-    const std::uint64_t stamp =
-        time_ns / kNanoseconds << 32 | ((time_ns % kNanoseconds) << 32) / kNanoseconds;
+    const std::uint64_t stamp = time_ns / kSecond << 32 | ((time_ns % kSecond) << 32) / kSecond;
     for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<std::byte>(stamp >> (8 * i));
     out[8] = kInfiniBand;
     out[9] = kVaryingLength;

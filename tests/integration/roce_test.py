@@ -25,6 +25,7 @@ VERIFY = uibtest.BUILD / "bin" / "uib_verify"
 XDP_PROGRAM = uibtest.BUILD / "lib" / "uib-xdp.o"
 # Indices in the GID table: the link-local address, the IPv4 address, the other IPv6 address.
 GIDS = {"link-local": "0", "ipv4": "1", "ipv6": "2"}
+TIMEOUT = ("-u", "16")  # of an acknowledge, 0.27 s: an engine may wait that long for a CPU of a busy machine
 XDP_MTU = 3382  # of the driver's frames; net/port/dpdk/device_arguments.cc
 
 PINGPONGS = (
@@ -80,9 +81,9 @@ class Tests:
         for command in choice:
             self.run_pair(network, [*command, "-g", GIDS[gid], "-d", "uib0", "-n", count])
 
-    def perftests(self, network, gid, choice):
+    def perftests(self, network, gid, choice, more=()):
         for command in choice:
-            self.run_pair(network, perftest([*command, "-d", "uib0"], gid))
+            self.run_pair(network, perftest([*command, "-d", "uib0", *more], gid))
 
     def verify(self, network, rounds, options=(), seconds=60):
         port = unique_port()
@@ -128,9 +129,14 @@ class Tests:
             self.pingpongs(network, "ipv4", (PINGPONGS[0],), "1000" if self.full else "200")
             self.perftests(network, "ipv4", [[*command, *size] for command, size in (
                 (["ib_send_bw"], ["-s", "4096"]), (["ib_write_bw"], ["-s", "65536"]), (["ib_read_bw"], ["-s", "65536"]),
-                (["ib_atomic_bw"], []), (["ib_write_lat"], []))])
+                (["ib_atomic_bw"], []))], TIMEOUT)
+            self.perftests(network, "ipv4", (["ib_write_lat"],))
+            # Every byte compared; the operations that only the reliable service has.
+            for operation in ("SEND with invalidate", "WRITE to a window", "READ", "compare-and-swap", "fetch-and-add"):
+                self.verify(network, 20 if self.full else 3, ["--only", operation])
             retransmitted = sum(host.engine.status()["devices"][0]["ports"][0]["counters"].get(name, 0)
-                                for host in hosts for name in ("timeouts", "naks_received", "retransmissions"))
+                                for host in hosts for name in ("timeouts", "naks_received", "retransmitted_packets"))
+            expect(retransmitted > 0, "packets were lost, and sent again")
             say(f"retransmissions, NAKs and time-outs counted: {retransmitted}")
 
     def three(self):

@@ -13,13 +13,15 @@ std::string describe(const verbs::DeviceConfig& device) {
     std::string text =
         device.name + (device.link_layer == verbs::LinkLayer::kEthernet ? ": ethernet" : ": infiniband");
     if (!device.port) return text + ", inside the engine";
-    return text + ", " + (device.port->link == verbs::Link::kRoce ? "roce" : "ib") + " on " +
-           device.port->frames.interface + " by " + device.port->frames.driver;
+    return text + ", roce on " + device.port->frames.interface + " by " + device.port->frames.driver;
 }
 
-/// Drivers whose interface is one of the host's that must be there already.
-bool needs_host_interface(const std::string& driver) {
-    return driver == "af_packet" || driver == "af_xdp";
+/// Warns of an interface that is one of the host's, must be there already, and is not.
+void check_interface(const std::string& file, const std::string& what, const net::FramePortOptions& frames) {
+    const bool on_host = frames.driver == "af_packet" || frames.driver == "af_xdp";
+    if (on_host && ::if_nametoindex(frames.interface.c_str()) == 0)
+        std::fprintf(stderr, "%s: warning: %s: there is no interface '%s' here\n", file.c_str(), what.c_str(),
+                     frames.interface.c_str());
 }
 
 }  // namespace
@@ -34,11 +36,12 @@ int CheckConfigCommand::run() const {
         const daemon::Config config = daemon::load_config(file_);
         for (const verbs::DeviceConfig& device : config.devices) {
             std::printf("%s\n", describe(device).c_str());
-            if (!device.port || !needs_host_interface(device.port->frames.driver)) continue;
-            const std::string& interface = device.port->frames.interface;
-            if (::if_nametoindex(interface.c_str()) == 0)
-                std::fprintf(stderr, "%s: warning: device %s: there is no interface '%s' here\n",
-                             file_.c_str(), device.name.c_str(), interface.c_str());
+            if (device.port) check_interface(file_, "device " + device.name, device.port->frames);
+        }
+        for (const verbs::LinkConfig& link : config.links) {
+            std::printf("%s: ib on %s by %s, %u links at most\n", link.frames.name.c_str(),
+                        link.frames.interface.c_str(), link.frames.driver.c_str(), link.slots);
+            check_interface(file_, link.frames.name, link.frames);
         }
         return 0;
     } catch (const daemon::ConfigError& error) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -78,6 +79,8 @@ void read_engine(const std::string& file, const toml::table& table, Config& conf
 constexpr std::array kDrivers = {"af_packet", "af_xdp", "tap", "memif", "vhost", "virtio_user", "pci"};
 constexpr std::uint16_t kIbEtherType = 0x88B5;  // local experimental
 constexpr std::size_t kMaxSubnets = 16;
+constexpr std::size_t kMaxLinks = 8;
+constexpr std::int64_t kMaxSlots = 32;
 constexpr std::int64_t kMinMtu = 300;
 constexpr std::int64_t kMaxMtu = 65535;
 
@@ -91,46 +94,90 @@ std::int64_t read_number(const std::string& file, const toml::node& node, std::i
     return value;
 }
 
-verbs::Link read_link(const std::string& file, const toml::table& table) {
-    const toml::node* node = table.get("link");
-    if (node == nullptr) refuse(file, table.source(), "a port needs a link: \"roce\"");
-    const auto link = value_of<std::string>(file, *node, "a string");
-    if (link == "roce") return verbs::Link::kRoce;
-    refuse(file, node->source(), "link is roce");
+/// Driver, interface and what else a frame port can be told, of a [[device]]'s port or a [[link]].
+net::FramePortOptions read_frames(const std::string& file, const toml::table& table,
+                                  const std::string& name) {
+    net::FramePortOptions frames;
+    frames.name = name;
+    frames.driver = "af_packet";
+    if (const toml::node* driver = table.get("driver")) {
+        frames.driver = value_of<std::string>(file, *driver, "a string");
+        if (std::find(kDrivers.begin(), kDrivers.end(), frames.driver) == kDrivers.end())
+            refuse(file, driver->source(),
+                   "driver is one of af_packet, af_xdp, tap, memif, vhost, virtio_user, pci");
+    }
+    const toml::node* interface = table.get("interface");
+    if (interface == nullptr) refuse(file, table.source(), "a port needs an interface");
+    frames.interface = value_of<std::string>(file, *interface, "a string");
+    if (const toml::node* mtu = table.get("mtu"))
+        frames.mtu = static_cast<std::uint32_t>(read_number(file, *mtu, kMinMtu, kMaxMtu, "mtu"));
+    if (const toml::node* extra = table.get("extra"))
+        frames.extra = value_of<std::string>(file, *extra, "a string");
+    if (const toml::node* server = table.get("server"))
+        frames.server = value_of<bool>(file, *server, "true or false");
+    return frames;
 }
 
 verbs::PortConfig read_port(const std::string& file, const toml::node& node, const std::string& device) {
     const toml::table* table = node.as_table();
     if (table == nullptr)
         refuse(file, node.source(), "expected port = { link = ..., driver = ..., interface = ... }");
-    check_keys(file, *table, {"link", "driver", "interface", "mtu", "vlan", "extra", "server", "ether_type"},
+    check_keys(file, *table, {"link", "driver", "interface", "mtu", "vlan", "extra", "server"},
                "a device's port");
+    const toml::node* link = table->get("link");
+    if (link == nullptr) refuse(file, node.source(), "a port needs a link: \"roce\"");
+    if (const auto name = value_of<std::string>(file, *link, "a string"); name != "roce")
+        refuse(file, link->source(),
+               name == "ib"
+                   ? "an ib link joins the engine's switch, not one device: write it as a [[link]] table"
+                   : "link is roce");
     verbs::PortConfig port;
-    port.link = read_link(file, *table);
-    port.frames.name = device;
-    port.frames.driver = "af_packet";
-    if (const toml::node* driver = table->get("driver")) {
-        port.frames.driver = value_of<std::string>(file, *driver, "a string");
-        if (std::find(kDrivers.begin(), kDrivers.end(), port.frames.driver) == kDrivers.end())
-            refuse(file, driver->source(),
-                   "driver is one of af_packet, af_xdp, tap, memif, vhost, virtio_user, pci");
-    }
-    const toml::node* interface = table->get("interface");
-    if (interface == nullptr) refuse(file, node.source(), "a port needs an interface");
-    port.frames.interface = value_of<std::string>(file, *interface, "a string");
-    if (const toml::node* mtu = table->get("mtu"))
-        port.frames.mtu = static_cast<std::uint32_t>(read_number(file, *mtu, kMinMtu, kMaxMtu, "mtu"));
+    port.frames = read_frames(file, *table, device);
     if (const toml::node* vlan = table->get("vlan"))
         port.vlan = static_cast<std::uint16_t>(read_number(file, *vlan, 1, 4094, "vlan"));
-    if (const toml::node* extra = table->get("extra"))
-        port.frames.extra = value_of<std::string>(file, *extra, "a string");
-    if (const toml::node* server = table->get("server"))
-        port.frames.server = value_of<bool>(file, *server, "true or false");
-    if (port.link == verbs::Link::kInfiniBand) port.frames.ether_type = kIbEtherType;
-    if (const toml::node* type = table->get("ether_type"))
-        port.frames.ether_type =
-            static_cast<std::uint16_t>(read_number(file, *type, 0x0600, 0xFFFF, "ether_type"));
     return port;
+}
+
+net::MacAddress read_mac(const std::string& file, const toml::node& node) {
+    const auto text = value_of<std::string>(file, node, "a MAC address as a string");
+    std::array<unsigned, 6> parts{};
+    int used = 0;
+    const int got = std::sscanf(text.c_str(), "%2x:%2x:%2x:%2x:%2x:%2x%n", &parts[0], &parts[1], &parts[2],
+                                &parts[3], &parts[4], &parts[5], &used);
+    if (got != 6 || static_cast<std::size_t>(used) != text.size() || (parts[0] & 1) != 0)
+        refuse(file, node.source(), "expected the MAC address of one host: \"02:00:00:00:00:07\"");
+    net::MacAddress mac;
+    std::copy(parts.begin(), parts.end(), mac.begin());
+    return mac;
+}
+
+void read_links(const std::string& file, const toml::node& node, Config& config) {
+    const toml::array* array = node.as_array();
+    if (array == nullptr || array->empty() || !array->is_array_of_tables())
+        refuse(file, node.source(), "expected [[link]] tables");
+    if (array->size() > kMaxLinks)
+        refuse(file, node.source(), "at most " + std::to_string(kMaxLinks) + " links");
+    for (const toml::node& element : *array) {
+        const toml::table& table = *element.as_table();
+        check_keys(file, table,
+                   {"driver", "interface", "mtu", "extra", "server", "ether_type", "peers", "slots"},
+                   "[[link]]");
+        verbs::LinkConfig link;
+        link.frames = read_frames(file, table, "link" + std::to_string(config.links.size()));
+        link.frames.ether_type = kIbEtherType;
+        if (const toml::node* type = table.get("ether_type"))
+            link.frames.ether_type =
+                static_cast<std::uint16_t>(read_number(file, *type, 0x0600, 0xFFFF, "ether_type"));
+        if (const toml::node* slots = table.get("slots"))
+            link.slots = static_cast<unsigned>(read_number(file, *slots, 1, kMaxSlots, "slots"));
+        if (const toml::node* peers = table.get("peers")) {
+            if (peers->as_array() == nullptr)
+                refuse(file, peers->source(), "expected a list of MAC addresses");
+            for (const toml::node& peer : *peers->as_array()) link.peers.push_back(read_mac(file, peer));
+            link.slots = std::max(link.slots, static_cast<unsigned>(link.peers.size()));
+        }
+        config.links.push_back(std::move(link));
+    }
 }
 
 /// The upper half of an IPv6 address whose lower half is zero.
@@ -214,11 +261,9 @@ void read_devices(const std::string& file, const toml::node& node, verbs::LinkLa
         if (port_node == nullptr) continue;
         verbs::DeviceConfig& device = config.devices.back();
         device.port = read_port(file, *port_node, name);
-        const bool roce = device.port->link == verbs::Link::kRoce;
-        const auto needed = roce ? verbs::LinkLayer::kEthernet : verbs::LinkLayer::kInfiniBand;
-        if (layer_node != nullptr && device.link_layer != needed)
-            refuse(file, layer_node->source(), "the port's link does not go with this link_layer");
-        device.link_layer = needed;
+        if (layer_node != nullptr && device.link_layer != verbs::LinkLayer::kEthernet)
+            refuse(file, layer_node->source(), "a RoCE port goes with link_layer ethernet");
+        device.link_layer = verbs::LinkLayer::kEthernet;
     }
 }
 
@@ -229,7 +274,7 @@ Config parse_config(std::string_view text, const std::string& name) {
     std::uint16_t engine_number = 0;
     try {
         const toml::table root = toml::parse(text, name);
-        check_keys(name, root, {"engine", "device", "subnet"}, "the file");
+        check_keys(name, root, {"engine", "device", "subnet", "link"}, "the file");
         if (const toml::node* subnet = root.get("subnet")) read_subnets(name, *subnet, config);
         const toml::node* engine = root.get("engine");
         const toml::node* device = root.get("device");
@@ -243,7 +288,9 @@ Config parse_config(std::string_view text, const std::string& name) {
         if (const toml::node* number = root["engine"]["number"].node()) {
             const std::int64_t value = read_number(name, *number, 0, 0xFFFF, "number");
             engine_number = static_cast<std::uint16_t>(value);
+            config.numbered = true;
         }
+        if (const toml::node* link = root.get("link")) read_links(name, *link, config);
         if (device != nullptr) read_devices(name, *device, default_link_layer(name, root), config);
     } catch (const toml::parse_error& error) {
         refuse(name, error.source(), std::string(error.description()));

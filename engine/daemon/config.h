@@ -20,6 +20,11 @@
 //     built-in subnet manager, 0 to 15 manager = false                   # it does not run: another one has
 //     to bring the ports up
 //
+//     [[link]]                          # InfiniBand links to other engines over an Ethernet port
+//     driver = "af_packet"
+//     interface = "eth0"
+//     peers = ["02:00:00:00:00:07"]     # default: every engine that is found there; slots = 4: at most so many
+//
 // More keys of a port: mtu (of the frames; default: the interface's), vlan (tag of RoCE frames), extra
 // (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket),
 // ether_type (link "ib").
@@ -40,6 +45,8 @@ struct Config {
     std::string log_level = "info";
     std::vector<verbs::DeviceConfig> devices = {"uib0", "uib1"};
     std::vector<verbs::SubnetConfig> subnets = std::vector<verbs::SubnetConfig>(1);
+    std::vector<verbs::LinkConfig> links;
+    bool numbered = false;  ///< engine.number is given
 };
 
 /// The message names file, line, column and what was expected.

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "engine/daemon/status.h"
-#include "engine/daemon/uplinks.h"
 #include "engine/ipc/socket_path.h"
 
 namespace uib::daemon {
@@ -48,11 +47,13 @@ void drain(int eventfd) {
 
 }  // namespace
 
-Engine::Engine(const Config& config)
+Engine::Engine(const Config& config) : Engine(config, open_links(config)) {}
+
+Engine::Engine(const Config& config, OpenedLinks links)
     : socket_path_(config.socket),
       started_(verbs::monotonic_now()),
       listener_(config.socket),
-      adapter_(config.devices, config.subnets),
+      adapter_(links.devices, config.subnets, std::move(links.trunks)),
       attention_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       lane_(adapter_, baton_, page_, attention_.get()),
       tree_(config.socket),

@@ -21,6 +21,7 @@
 #include "engine/daemon/lane.h"
 #include "engine/daemon/listener.h"
 #include "engine/daemon/session.h"
+#include "engine/daemon/uplinks.h"
 
 namespace uib::daemon {
 
@@ -51,6 +52,7 @@ class Engine {
                        ipc::UniqueFd ended);
 
   private:
+    Engine(const Config& config, OpenedLinks links);
     int wait(std::span<epoll_event> events);
     void accept_all();
     void admit(ipc::UniqueFd socket);

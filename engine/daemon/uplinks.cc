@@ -2,10 +2,48 @@
 
 #include <spdlog/spdlog.h>
 
+#include <random>
+#include <stdexcept>
+
 #include "net/encap/roce_uplink.h"
 #include "net/port/port_module.h"
 
 namespace uib::daemon {
+
+namespace {
+
+// Small enough that frames of a full buffer fit the receiver's ring (net/port/dpdk), in blocks of 64 bytes.
+constexpr std::uint32_t kReceiveBlocks = 960;
+constexpr std::uint32_t kSendBlocks = 4096;
+
+}  // namespace
+
+OpenedLinks open_links(const Config& config) {
+    OpenedLinks opened{config.devices, {}};
+    for (const verbs::LinkConfig& link : config.links) {
+        net::IbTrunkOptions options;
+        options.ether_type = link.frames.ether_type;
+        options.peers = link.peers;
+        options.slots = link.slots;
+        options.identity = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32 | 1;
+        options.link.role = net::link::PortRole::kSwitch;
+        options.link.receive_blocks = kReceiveBlocks;
+        options.link.send_blocks = kSendBlocks;
+        auto trunk = std::make_unique<net::IbTrunk>(net::open_frame_port(link.frames), options);
+        if (trunk->mtu_code() == 0)
+            throw std::runtime_error("the MTU of " + link.frames.interface +
+                                     " is too small for any IB MTU (256 takes 384)");
+        spdlog::info("InfiniBand links on {} by {}, MTU {}", link.frames.interface, link.frames.driver,
+                     128U << trunk->mtu_code());
+        if (opened.trunks.empty() && !config.numbered) {
+            const net::MacAddress mac = trunk->frames().mac();
+            for (verbs::DeviceConfig& device : opened.devices)
+                device.engine = static_cast<std::uint16_t>(mac[4] << 8 | mac[5]);
+        }
+        opened.trunks.push_back(std::move(trunk));
+    }
+    return opened;
+}
 
 void open_uplinks(verbs::Adapter& adapter, const std::vector<verbs::DeviceConfig>& devices) {
     for (std::size_t i = 0; i < devices.size(); ++i) {

@@ -1,5 +1,6 @@
 #include "engine/management/engine_subnet.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace uib::management {
@@ -20,6 +21,18 @@ EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_gui
     }
     for (const auto& adapter : adapters_) adapter->node.node().watch(this);
     switch_.node().watch(this);
+}
+
+void EngineSubnet::limit_mtu(std::uint8_t code) {
+    const Number limit = std::clamp<Number>(code, 1, 5);
+    for (unsigned port = 0; port <= switch_.node().ports(); ++port) {
+        PortInfo& info = switch_.node().port(port).info;
+        info.mtu_cap = std::min(info.mtu_cap, limit);
+    }
+    for (const auto& adapter : adapters_) {
+        PortInfo& info = adapter->node.node().port(1).info;
+        info.mtu_cap = std::min(info.mtu_cap, limit);
+    }
 }
 
 void EngineSubnet::run_manager(const SubnetOptions& options, Time now) {

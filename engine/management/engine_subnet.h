@@ -34,6 +34,10 @@ class EngineSubnet final : public NodeWatcher {
     /// Called after a value at an adapter's port has changed, with the adapter's number.
     void on_change(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
 
+    /// No port's MTUCap is above `code` (1 to 5): a path through the engine must fit the links that lead out
+    /// of it, since programs take their port's MTU for the path's.
+    void limit_mtu(std::uint8_t code);
+
     /// Starts a subnet manager at the first adapter, or at the switch if there is none. One that runs ends.
     void run_manager(const SubnetOptions& options, Time now);
     void stop_manager() { manager_.reset(); }

@@ -42,8 +42,13 @@ transport::Time monotonic_now() {
            static_cast<transport::Time>(now.tv_nsec);
 }
 
-Adapter::Adapter(const std::vector<DeviceConfig>& devices, const std::vector<SubnetConfig>& subnets)
-    : now_(monotonic_now()), mover_(kStagingBytes), multicast_(fabric_), qps_(kFirstQpNumber, nullptr) {
+Adapter::Adapter(const std::vector<DeviceConfig>& devices, const std::vector<SubnetConfig>& subnets,
+                 std::vector<std::unique_ptr<net::IbTrunk>> trunks)
+    : now_(monotonic_now()),
+      mover_(kStagingBytes),
+      multicast_(fabric_),
+      qps_(kFirstQpNumber, nullptr),
+      trunks_(std::move(trunks)) {
     name_subnets(subnets, devices);
     for (const DeviceConfig& config : devices) {
         const auto index = static_cast<std::uint32_t>(devices_.size());

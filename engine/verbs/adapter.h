@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "engine/management/engine_subnet.h"
+#include "engine/management/trunk_joint.h"
 #include "engine/memory/key_table.h"
 #include "engine/memory/mover.h"
 #include "engine/transport/host.h"
@@ -50,7 +51,8 @@ class Adapter final : public transport::Host {
     /// A device each. Where no other manager is, LIDs in a subnet count up from 1. Several subnets are joined
     /// by a router. Throws std::invalid_argument if a device names a subnet that is not there.
     explicit Adapter(const std::vector<DeviceConfig>& devices,
-                     const std::vector<SubnetConfig>& subnets = std::vector<SubnetConfig>(1));
+                     const std::vector<SubnetConfig>& subnets = std::vector<SubnetConfig>(1),
+                     std::vector<std::unique_ptr<net::IbTrunk>> trunks = {});
     ~Adapter() override;
 
     // -- the lane --
@@ -71,7 +73,10 @@ class Adapter final : public transport::Host {
     /// Before the lane sleeps (after which it must turn once more) and when it has woken.
     void watch_outside(bool asleep);
     [[nodiscard]] std::vector<int> wake_descriptors() const;
-    [[nodiscard]] bool has_outside() const { return !outside_.empty(); }
+    [[nodiscard]] bool has_outside() const { return !outside_.empty() || !joints_.empty(); }
+    [[nodiscard]] const std::vector<std::unique_ptr<management::TrunkJoint>>& links() const {
+        return joints_;
+    }
     /// True once after ports have changed (state, GIDs, MTU).
     [[nodiscard]] bool take_port_changes() { return std::exchange(ports_changed_, false); }
     std::uint32_t add_fault(const net::FaultRule& rule);
@@ -197,6 +202,11 @@ class Adapter final : public transport::Host {
     void follow_subnet(std::size_t number, std::size_t adapter);
     void address_router(const Device& device, net::Packet& packet) const;
     void pass_router(const net::Packet& packet);
+    // adapter_links.cc
+    void add_external_ports();
+    void join_trunks();
+    bool receive_from_links();
+    void send_through(std::uint32_t port, const net::Packet& packet);
     // adapter_wire.cc
     void leave(Device& device, const net::Packet& packet);
     void enter(Device& device, const net::Packet& packet);
@@ -236,8 +246,10 @@ class Adapter final : public transport::Host {
     std::vector<Qp*> qps_;  ///< by number
     std::deque<std::uint32_t> free_numbers_;
     std::vector<Qp*> active_;
-    std::vector<net::Packet> wire_;  ///< packets of this turn
-    std::vector<Device*> outside_;   ///< devices with uplinks
+    std::vector<net::Packet> wire_;                      ///< packets of this turn
+    std::vector<std::unique_ptr<net::IbTrunk>> trunks_;  ///< until they are joined
+    std::vector<std::unique_ptr<management::TrunkJoint>> joints_;
+    std::vector<Device*> outside_;  ///< devices with uplinks
     PortTaps taps_;
     bool must_poll_ = false;    ///< an uplink cannot wake the lane
     bool drop_faults_ = false;  ///< no rule is left and nothing is held

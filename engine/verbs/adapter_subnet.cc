@@ -57,7 +57,9 @@ void Adapter::start_subnets() {
             router_->add_interface(subnet.config.options.gid_prefix);
         }
     }
+    add_external_ports();
     for (std::size_t number = 0; number < subnets_.size(); ++number) start_subnet(number);
+    join_trunks();
     tend_subnets();
     ports_changed_ = attention_ = false;  // there is nobody yet who could be told
 }
@@ -84,6 +86,8 @@ void Adapter::start_subnet(std::size_t number) {
     for (net::InternalSwitch::PortIndex port = 0; port < subnet.fabric->ports(); ++port)
         external = external || subnet.fabric->external(port);
     if (!external) options.sweep_interval = 0;
+    if (number == 0)
+        for (const auto& trunk : trunks_) subnet.nodes->limit_mtu(trunk->mtu_code());
     if (subnet.config.manager) subnet.nodes->run_manager(options, now_);
     for (std::size_t adapter = 0; adapter < subnet.nodes->adapters(); ++adapter)
         follow_subnet(number, adapter);

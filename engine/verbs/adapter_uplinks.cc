@@ -28,7 +28,7 @@ void Adapter::attach_uplink(Device& device, std::unique_ptr<net::Uplink> uplink)
 }
 
 bool Adapter::receive_from_outside() {
-    bool any = false;
+    bool any = receive_from_links();
     for (Device* device : outside_) {
         net::Uplink& uplink = *device->uplink();
         OutsideSink sink(*this, *device);
@@ -96,6 +96,7 @@ void Adapter::raise_port_event(const Device& device, std::uint32_t type) {
 }
 
 void Adapter::end_outside_turn() {
+    for (const auto& joint : joints_) joint->end_turn(now_);
     for (Device* device : outside_) device->uplink()->end_turn();
     if (taps_.faults != nullptr) {
         taps_.faults->end_turn();
@@ -106,10 +107,12 @@ void Adapter::end_outside_turn() {
 transport::Time Adapter::outside_deadline() const {
     transport::Time at = taps_.faults != nullptr ? taps_.faults->next_deadline() : transport::kNever;
     for (const Device* device : outside_) at = std::min(at, device->uplink()->next_deadline());
+    for (const auto& joint : joints_) at = std::min(at, joint->next_deadline());
     return at;
 }
 
 void Adapter::watch_outside(bool asleep) {
+    for (const auto& joint : joints_) joint->trunk().frames().watch(asleep);
     for (Device* device : outside_) device->uplink()->watch(asleep);
 }
 
@@ -119,6 +122,9 @@ std::vector<int> Adapter::wake_descriptors() const {
         const std::vector<int> some = device->uplink()->wake_descriptors();
         all.insert(all.end(), some.begin(), some.end());
     }
+    for (const auto& joint : joints_)
+        if (const int descriptor = joint->trunk().frames().wake_descriptor(); descriptor >= 0)
+            all.push_back(descriptor);
     return all;
 }
 

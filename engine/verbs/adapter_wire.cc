@@ -14,6 +14,7 @@ std::uint32_t Adapter::send_room() const {
     auto room = static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
     if (running_ != nullptr && running_->device().uplink() != nullptr)
         room = std::min(room, running_->device().uplink()->room());
+    for (const auto& joint : joints_) room = std::min(room, joint->room());
     return room;
 }
 
@@ -93,6 +94,10 @@ void Adapter::deliver_unicast(const net::Packet& packet) {
         pass_router(packet);
         return;
     }
+    if (port >= devices_.size()) {
+        send_through(port, packet);
+        return;
+    }
     enter(*devices_[port], packet);
 }
 
@@ -141,6 +146,10 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
     // reaches the other.
     const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
     for (const auto port : fabric_.members(packet.lrh.dlid)) {
+        if (port >= devices_.size()) {
+            if (!ethernet && packet.subnet == 0) send_through(port, packet);
+            continue;
+        }
         Device& device = *devices_[port];
         if (device.ethernet() != ethernet || device.subnet_number() != packet.subnet) continue;
         if (members) {

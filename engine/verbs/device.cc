@@ -92,6 +92,7 @@ void Device::follow_subnet(const management::NodePort& port) {
                static_cast<std::uint8_t>(info.master_sm_sl),
                static_cast<std::uint8_t>(info.subnet_timeout),
                static_cast<std::uint8_t>(info.port_state),
+               static_cast<std::uint8_t>(info.neighbor_mtu),
                static_cast<std::uint32_t>(info.capability_mask)};
     for (std::size_t i = 0; i < std::min(gids_.size(), port.guids.size()); ++i)
         gids_[i] = port.guids[i] == 0 ? net::Gid{} : make_gid(info.gid_prefix, port.guids[i]);
@@ -170,7 +171,8 @@ ipc::PortAttributes Device::port_attributes() const {
     port.state = active() ? kPortActive : kPortDown;
     if (!ethernet() && !link_down) port.state = subnet_.state;
     port.max_mtu = kMtu4096;
-    port.active_mtu = uplink_ == nullptr ? kMtu4096 : mtu_code(uplink_->mtu());
+    port.active_mtu = ethernet() ? kMtu4096 : subnet_.mtu;
+    if (uplink_ != nullptr) port.active_mtu = mtu_code(uplink_->mtu());
     port.gid_table_length = Limits::kGids;
     port.port_cap_flags = kCapExtendedSpeeds;
     port.max_msg_sz = 1U << 31;

@@ -55,10 +55,8 @@ struct Limits {
 /// Values of ibv_port_attr::link_layer.
 enum class LinkLayer : std::uint8_t { kInfiniBand = 1, kEthernet = 2 };
 
-/// How a device's port leaves the engine.
-enum class Link : std::uint8_t { kRoce, kInfiniBand };
+/// How a device's port leaves the engine: by RoCE v2.
 struct PortConfig {
-    Link link = Link::kRoce;
     net::FramePortOptions frames;
     std::optional<std::uint16_t> vlan{};
     bool operator==(const PortConfig&) const = default;
@@ -69,6 +67,14 @@ struct SubnetConfig {
     std::string name;
     management::SubnetOptions options{};
     bool manager = true;  ///< the built-in subnet manager runs
+};
+
+/// An Ethernet port whose peers' engines are joined to the first subnet's switch by InfiniBand links.
+struct LinkConfig {
+    net::FramePortOptions frames;
+    std::vector<net::MacAddress> peers;  ///< empty: whoever is found
+    unsigned slots = 4;                  ///< links at most
+    bool operator==(const LinkConfig&) const = default;
 };
 
 /// What the configuration says of a device.
@@ -83,7 +89,7 @@ struct DeviceConfig {
     LinkLayer link_layer;
     std::optional<PortConfig> port;  ///< none: the port is on the internal fabric only
     std::string subnet;              ///< of an InfiniBand device; empty: the first one
-    std::uint16_t engine = 0;        ///< of the engine among those that it shares subnets with: part of the GUID
+    std::uint16_t engine = 0;  ///< of the engine among those that it shares subnets with: part of the GUID
 };
 
 /// What subnet management has set at an InfiniBand port.
@@ -94,6 +100,7 @@ struct SubnetPort {
     std::uint8_t sm_sl = 0;
     std::uint8_t subnet_timeout = 0;
     std::uint8_t state = 1;  ///< ibv_port_state
+    std::uint8_t mtu = 5;    ///< ibv_mtu of the links
     std::uint32_t capabilities = 0;
     bool operator==(const SubnetPort&) const = default;
 };

@@ -177,9 +177,10 @@ class Network:
                 skip(f"the kernel cannot drop packets by a filter: tc {arguments[0]}: {done.stderr.strip()}")
 
     @contextlib.contextmanager
-    def engines(self, driver="af_packet", options="", log_level="info"):
-        """An engine with device uib0 on e0 of every host."""
-        config = f'[[device]]\nname = "uib0"\nport = {{ link = "roce", driver = "{driver}", interface = "e0"{options} }}\n'
+    def engines(self, driver="af_packet", options="", log_level="info", config=None):
+        """An engine with device uib0 on e0 of every host; or with this configuration."""
+        if config is None:
+            config = f'[[device]]\nname = "uib0"\nport = {{ link = "roce", driver = "{driver}", interface = "e0"{options} }}\n'
         with contextlib.ExitStack() as stack:
             for host in self.hosts:
                 host.engine = HostEngine(host.namespace, config, log_level)

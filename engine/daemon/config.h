@@ -1,3 +1,4 @@
+// clang-format off
 // What `uibd --config FILE` says, as values. The file is TOML:
 //
 //     [engine]
@@ -14,11 +15,11 @@
 //     inside only
 //
 //     [[subnet]]                        # of the InfiniBand devices; default: one subnet without a name
-//     name = "a"                        # devices join by subnet = "a"; those that do not say are in the
-//     first prefix = "fec0:0:0:1::"           # of its GIDs; default: fe80::. Several subnets are joined by a
-//     router lmc = 1                           # each port gets 2^lmc LIDs, 0 to 7 priority = 3 # of the
-//     built-in subnet manager, 0 to 15 manager = false                   # it does not run: another one has
-//     to bring the ports up
+//     name = "a"                        # devices join by subnet = "a"; the others are in the first
+//     prefix = "fec0:0:0:1::"           # of its GIDs; default: fe80::. A router joins several subnets
+//     lmc = 1                           # each port gets 2^lmc LIDs, 0 to 7
+//     priority = 3                      # of the built-in subnet manager, 0 to 15
+//     manager = false                   # it does not run: another one has to bring the ports up
 //
 //     [[link]]                          # InfiniBand links to other engines over an Ethernet port
 //     driver = "af_packet"
@@ -28,6 +29,8 @@
 // More keys of a port: mtu (of the frames; default: the interface's), vlan (tag of RoCE frames), extra
 // (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket),
 // ether_type (link "ib").
+//
+// clang-format on
 //
 // Unknown keys, wrong types and impossible values are refused with line and column.
 #pragma once

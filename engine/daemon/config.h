@@ -11,8 +11,7 @@
 //     [[device]]                        # instead of engine.devices: one table a device
 //     name = "rack1"
 //     link_layer = "ethernet"           # RoCE and raw packets
-//     port = { link = "roce", driver = "af_packet", interface = "eth0" }   # out of this engine; without,
-//     inside only
+//     port = { link = "roce", driver = "af_packet", interface = "eth0" }   # without: inside the engine
 //
 //     [[subnet]]                        # of the InfiniBand devices; default: one subnet without a name
 //     name = "a"                        # devices join by subnet = "a"; the others are in the first
@@ -27,8 +26,8 @@
 //     peers = ["02:00:00:00:00:07"]     # default: every engine that is found there; slots = 4: at most so many
 //
 // More keys of a port: mtu (of the frames; default: the interface's), vlan (tag of RoCE frames), extra
-// (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket),
-// ether_type (link "ib").
+// (arguments for the DPDK driver, "key=value,..."), server (memif, vhost: this end makes the socket). Links take the
+// same but for vlan, and ether_type (0x88B5).
 //
 // clang-format on
 //

@@ -92,7 +92,15 @@ void Adapter::add_qp(Qp& qp) {
     qps_[qp.number()] = &qp;
 }
 
+// A program sees its last completion a turn before the acknowledge leaves, and a peer without it would try in
+// vain until its retries run out.
+void Adapter::pay_debts(Qp& qp) {
+    for (int turns = 0; turns < kTurnsToPay && qp.machine().wants_run() && turn(); ++turns) {
+    }
+}
+
 void Adapter::remove_qp(Qp& qp) {
+    pay_debts(qp);
     multicast_.detach_all(qp);
     add_counters(qp.device().retired, qp.machine().counters());
     forget_writes(qp);

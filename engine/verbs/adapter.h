@@ -126,6 +126,9 @@ class Adapter final : public transport::Host {
     /// From now on packets reach the QP. Its number must be reserved.
     void add_qp(Qp& qp);
     void remove_qp(Qp& qp);
+    /// Before a QP goes, or its client takes it to a state in which nothing is sent: what it owes its peer
+    /// goes out.
+    void pay_debts(Qp& qp);
     /// The QP starts afresh or goes: failed writes that nobody asked about are forgotten.
     void forget_writes(const Qp& qp);
     /// A CQ is going away.
@@ -161,6 +164,7 @@ class Adapter final : public transport::Host {
     static constexpr std::size_t kQueueDepth = 2048;  ///< packets that the internal port holds in a turn
     static constexpr std::uint32_t kBurst = 64;       ///< packets a QP may send in a turn
     static constexpr std::uint32_t kIdleTurns = 64;
+    static constexpr int kTurnsToPay = 16;
     /// Packets a QP may have under way outside: a share of what a receiver's ring holds (net/port/dpdk).
     static constexpr std::uint32_t kFlightLimit = 256;
     static constexpr std::size_t kStagingBytes = std::size_t{512} << 10;

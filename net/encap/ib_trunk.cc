@@ -82,11 +82,17 @@ bool IbTrunk::receive(Time now) {
             ++counters_.rx_malformed;
             continue;
         }
+        // A bridge that does not know where a host is floods what is for it.
+        const MacAddress to = mac_at(frame, 0);
+        if (to != kBroadcast && to != port_->mac()) {
+            ++counters_.rx_other_host;
+            continue;
+        }
         const MacAddress from = mac_at(frame, 6);
         const auto kind = std::to_integer<std::uint8_t>(frame[kEthernetBytes]);
         const std::span<const std::byte> body = frame.subspan(kHeaderBytes);
         if (kind == kKindHello) {
-            on_hello(from, mac_at(frame, 0) == kBroadcast, body, now);
+            on_hello(from, to == kBroadcast, body, now);
             continue;
         }
         if (kind != kKindData && kind != kKindLink) {
@@ -94,7 +100,7 @@ bool IbTrunk::receive(Time now) {
             continue;
         }
         Slot* slot = slot_of(from);
-        if (slot == nullptr || !slot->up || mac_at(frame, 0) != port_->mac()) {
+        if (slot == nullptr || !slot->up) {
             ++counters_.rx_unknown_peer;
             continue;
         }

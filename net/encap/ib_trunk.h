@@ -34,8 +34,9 @@ struct IbTrunkOptions {
 };
 
 struct IbTrunkCounters {
-    std::uint64_t rx_foreign = 0;    ///< frames of other protocols
-    std::uint64_t rx_malformed = 0;  ///< too short, unknown kind or version
+    std::uint64_t rx_foreign = 0;     ///< frames of other protocols
+    std::uint64_t rx_other_host = 0;  ///< for another MAC address
+    std::uint64_t rx_malformed = 0;   ///< too short, unknown kind or version
     std::uint64_t rx_no_slot = 0;  ///< hellos of peers for whom there is no slot, or who are not on the list
     std::uint64_t rx_unknown_peer = 0;  ///< packets from where no link is
     std::uint64_t mtu_mismatch = 0;     ///< hellos that name another MTU

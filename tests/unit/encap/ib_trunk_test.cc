@@ -60,7 +60,7 @@ class TrunkTest : public ::testing::Test {
             if (to.get() == &from || to->silent) continue;
             const bool mine = std::equal(frame.begin(), frame.begin() + 6,
                                          reinterpret_cast<const std::byte*>(to->port->mac().data()));
-            if (mine || frame[0] == std::byte{0xFF}) to->port->arriving.push_back(frame);
+            if (flood || mine || frame[0] == std::byte{0xFF}) to->port->arriving.push_back(frame);
         }
     }
     /// Brings a link to Active, as a subnet manager would.
@@ -88,6 +88,7 @@ class TrunkTest : public ::testing::Test {
     std::vector<std::unique_ptr<End>> ends_;
     std::uint64_t identities_ = 0;
     std::function<bool()> lose;
+    bool flood = false;
 };
 
 TEST_F(TrunkTest, TwoEndsFindEachOtherAndTheLinkInitialises) {
@@ -195,6 +196,22 @@ TEST_F(TrunkTest, EndsOfDifferentMtuDoNotLink) {
     run(5 * kMillisecond);
     EXPECT_FALSE(a.trunk->physically_up(0));
     EXPECT_GT(a.trunk->counters().mtu_mismatch, 0U);
+}
+
+// A bridge floods hellos for a host that it has lost: they say nothing about us.
+TEST_F(TrunkTest, HellosForOthersAreNotHeard) {
+    End& a = add(1);
+    End& b = add(2);
+    End& c = add(3);
+    run(5 * kMillisecond);
+    flood = true;
+    c.silent = true;
+    for (int i = 0; i < 200; ++i) {
+        run(IbTrunk::kHelloInterval / 20);
+        EXPECT_TRUE(a.trunk->physically_up(0));
+        EXPECT_TRUE(b.trunk->physically_up(0));
+    }
+    EXPECT_GT(b.trunk->counters().rx_other_host, 0U);
 }
 
 TEST_F(TrunkTest, ALossyWireStillLinksUp) {

@@ -173,6 +173,27 @@ TEST_F(JoinedEngines, TheSubnetHealsWhenAnEngineComesBack) {
     expect_reachable(b, 1, a, 1);
 }
 
+// The others' links have nothing to do with the one that is gone: traffic goes on, and there is no end of
+// sweeping.
+TEST_F(JoinedEngines, OneOfThreeGoesAndTheOthersGoOn) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    Engine& c = add(0x300, 3);
+    run(4000 * kMillisecond);
+    expect_reachable(a, 0, c, 0);
+    c.silent = true;
+    for (int i = 0; i < 60; ++i) {
+        run(50 * kMillisecond);
+        expect_reachable(a, 0, b, 1);
+        expect_reachable(b, 1, a, 0);
+    }
+    const std::uint64_t before = a.subnet->manager()->sweeps();
+    run(10'000 * kMillisecond);
+    EXPECT_LT(a.subnet->manager()->sweeps() - before, 10U);
+    EXPECT_EQ(a.subnet->manager()->state(), SmState::kMaster);
+    EXPECT_EQ(b.subnet->manager()->state(), SmState::kStandby);
+}
+
 TEST_F(JoinedEngines, ALossyWireBecomesASubnetToo) {
     Engine& a = add(0x100, 1);
     Engine& b = add(0x200, 2);

@@ -608,23 +608,23 @@ struct CreateFlowRequest {
     FlowFields mask;
 };
 
-// Taps: captures and faults. For a command's session (kHelloCommand) of root or of the engine's own user; EPERM
-// else.
+// Taps: captures and faults. For a command's session (kHelloCommand) of root or of the engine's own user;
+// EPERM else.
 
-/// Descriptors with the request: [0] what the capture (pcapng) is written to, a regular file or a pipe, which is
-/// never waited for: what does not fit in time is counted as dropped; [1] a pipe's write end, which the engine
-/// closes when the capture has ended and everything is written. One capture at a time: EBUSY. ENODEV: no such
-/// device. A capture ends by kStopCapture, its limit, an error of writing, or with the session.
+/// Descriptors with the request: [0] what the capture (pcapng) is written to, a regular file or a pipe, which
+/// is never waited for: what does not fit in time is counted as dropped; [1] a pipe's write end, which the
+/// engine closes when the capture has ended and everything is written. One capture at a time: EBUSY. ENODEV:
+/// no such device. A capture ends by kStopCapture, its limit, an error of writing, or with the session.
 struct StartCaptureRequest {
     char device[kDeviceNameMax];  ///< empty: all ports
     std::uint32_t has_qp;
-    std::uint32_t qp;            ///< only packets to this queue pair, or from it where that can be told
-    std::uint32_t snap_bytes;    ///< kept of each packet; 0: all
+    std::uint32_t qp;          ///< only packets to this queue pair, or from it where that can be told
+    std::uint32_t snap_bytes;  ///< kept of each packet; 0: all
     std::uint32_t reserved;
     std::uint64_t packets;  ///< the capture ends after so many; 0: no limit
 };
-/// Of kStopCapture, which ends the recording of the session's own capture (ENOENT: there was none). The numbers
-/// are final when descriptor [1] has been closed; the request may be repeated then.
+/// Of kStopCapture, which ends the recording of the session's own capture (ENOENT: there was none). The
+/// numbers are final when descriptor [1] has been closed; the request may be repeated then.
 struct StopCaptureReply {
     std::uint64_t packets;
     std::uint64_t dropped;

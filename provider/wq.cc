@@ -62,10 +62,9 @@ ibv_qp_state posting_state(ibv_wq_state state) {
 
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* attributes) {
     int error = 0;
-    if (attributes->wq_type != IBV_WQT_RQ ||
-        (attributes->comp_mask & ~std::uint32_t{IBV_WQ_INIT_ATTR_FLAGS}) != 0)
-        error = EOPNOTSUPP;
-    else if ((attributes->comp_mask & IBV_WQ_INIT_ATTR_FLAGS) != 0 && attributes->create_flags != 0)
+    const bool flags = (attributes->comp_mask & IBV_WQ_INIT_ATTR_FLAGS) != 0 && attributes->create_flags != 0;
+    const bool unknown = (attributes->comp_mask & ~std::uint32_t{IBV_WQ_INIT_ATTR_FLAGS}) != 0;
+    if (attributes->wq_type != IBV_WQT_RQ || unknown || flags)
         error = EOPNOTSUPP;
     else if (attributes->pd == nullptr || attributes->cq == nullptr || attributes->cq->context != context)
         error = EINVAL;

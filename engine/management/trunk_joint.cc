@@ -132,7 +132,8 @@ void TrunkJoint::take_smps(std::size_t slot, Time now) {
 
 void TrunkJoint::take_data(std::size_t slot, Time now, const Deliver& deliver) {
     net::link::LinkPort& link = trunk_->link(slot);
-    for (std::uint8_t vl = 0; vl < link.operational_vls(); ++vl) {
+    const auto lanes = static_cast<std::uint8_t>(link.operational_vls());
+    for (std::uint8_t vl = 0; vl < lanes; ++vl) {
         for (std::span<const std::byte> bytes = link.front(vl); !bytes.empty(); bytes = link.front(vl)) {
             // Copied out, so that its buffer is credit again while the packet is still being looked at.
             std::vector<std::byte> copy;

@@ -225,7 +225,7 @@ void read_subnets(const std::string& file, const toml::node& node, Config& confi
 }
 
 std::string read_subnet_of(const std::string& file, const toml::node& node, const Config& config) {
-    const auto name = value_of<std::string>(file, node, "a string");
+    auto name = value_of<std::string>(file, node, "a string");
     if (std::none_of(config.subnets.begin(), config.subnets.end(),
                      [&](const verbs::SubnetConfig& subnet) { return subnet.name == name; }))
         refuse(file, node.source(), "there is no subnet '" + name + "'");

@@ -170,10 +170,8 @@ net::Smp SubnetManager::on_sm_info(const net::Smp& request, Time now) {
             discover();
         } else if (order == kSmDisable && state_ == SmState::kStandby) {
             state_ = SmState::kNotActive;
-        } else if (order == kSmStandby && state_ == SmState::kNotActive) {
-            state_ = SmState::kDiscovering;
-            discover();
-        } else if (order == kSmDiscover && state_ == SmState::kStandby) {
+        } else if ((order == kSmStandby && state_ == SmState::kNotActive) ||
+                   (order == kSmDiscover && state_ == SmState::kStandby)) {
             state_ = SmState::kDiscovering;
             discover();
         } else if (order != kSmAcknowledge) {

@@ -45,8 +45,7 @@ bool has_field(FaultField field, const Packet& packet) {
 }  // namespace
 
 std::uint32_t FaultInjector::add(const FaultRule& rule) {
-    Rule made{{next_id_++, rule, 0, 0}, std::mt19937_64(rule.seed), 0};
-    rules_.push_back(std::move(made));
+    rules_.push_back({{next_id_++, rule, 0, 0}, std::mt19937_64(rule.seed), 0});
     return rules_.back().status.id;
 }
 

@@ -21,7 +21,7 @@ Bytes encoded(const Packet& packet) {
 /// The frame without its CRCs.
 Bytes body(const Packet& packet) {
     Bytes frame = encoded(packet);
-    frame.resize(frame.size() - (packet.kind == PacketKind::kTransport ? 6 : 2));
+    frame.erase(frame.end() - (packet.kind == PacketKind::kTransport ? 6 : 2), frame.end());
     return frame;
 }
 

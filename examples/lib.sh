@@ -43,7 +43,7 @@ uib_install_packages() {
 }
 
 # What a program needs to run over uib, without the tests.
-uib_product=(--target engine/daemon/all engine/cli/all provider/all kernel_shim/all)
+uib_product=(--target net/port/all engine/daemon/all engine/cli/all provider/all kernel_shim/all)
 
 # uib_build_preset PRESET [BUILD OPTIONS]: configures and builds build/PRESET. One build at a time in a tree; the output is
 # shown only when it fails.

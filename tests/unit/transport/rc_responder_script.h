@@ -16,7 +16,10 @@ struct ResponderScript {
     static constexpr std::uint32_t kPsn = 0x1100;  // first PSN of the peer, 0x11
     using Reply = std::vector<std::pair<Operation, std::uint32_t>>;
 
-    explicit ResponderScript(Service service, bool lend = true) : b(service, 0x12, lend) { b.connect(0x11); }
+    explicit ResponderScript(Service service, bool lend = true)
+        : b(service, 0x12, lend), key(b.region->key()) {
+        b.connect(0x11);
+    }
 
     net::Packet packet(Operation operation, std::uint32_t psn, std::size_t length = 0, bool ack = false) {
         return packet_for(b, operation, kPsn + psn, std::span(data).first(length), ack);
@@ -27,22 +30,22 @@ struct ResponderScript {
     net::Packet write(Operation operation, std::uint32_t psn, std::size_t length, std::uint32_t total,
                       bool ack = false) {
         net::Packet made = packet(operation, psn, length, ack);
-        made.reth = {Station::kBase, b.region->key(), total};
+        made.reth = {Station::kBase, key, total};
         return made;
     }
     net::Packet read(std::uint32_t psn, std::uint64_t offset, std::uint32_t length) {
         net::Packet made = packet(Operation::kReadRequest, psn);
-        made.reth = {Station::kBase + offset, b.region->key(), length};
+        made.reth = {Station::kBase + offset, key, length};
         return made;
     }
     net::Packet add(std::uint32_t psn, std::uint64_t offset, std::uint64_t value) {
         net::Packet made = packet(Operation::kFetchAdd, psn);
-        made.atomic = {Station::kBase + offset, b.region->key(), value, 0};
+        made.atomic = {Station::kBase + offset, key, value, 0};
         return made;
     }
     net::Packet atomic_write(std::uint32_t psn, std::uint64_t offset) {
         net::Packet made = packet(Operation::kAtomicWrite, psn, 8);
-        made.reth = {Station::kBase + offset, b.region->key(), 8};
+        made.reth = {Station::kBase + offset, key, 8};
         return made;
     }
     std::uint64_t word(std::uint64_t offset) {
@@ -73,6 +76,7 @@ struct ResponderScript {
     }
 
     Station b;
+    std::uint32_t key;  ///< of the station's region, also when that is gone
     std::vector<std::byte> data = std::vector<std::byte>(5000, std::byte{0x5A});
     std::vector<SentPacket> last;
 

@@ -107,6 +107,8 @@ class QueuePair {
     virtual void on_timer() = 0;
     [[nodiscard]] virtual Time next_timer() const = 0;
     [[nodiscard]] virtual bool wants_run() = 0;
+    /// An acknowledge or another response to the peer is still to be sent by run.
+    [[nodiscard]] virtual bool owes_response() const { return false; }
     /// kSqd and nothing is under way any more.
     [[nodiscard]] virtual bool drained() const = 0;
     /// Current PSNs, for query (sq_psn, rq_psn).

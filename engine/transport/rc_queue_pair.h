@@ -17,6 +17,7 @@ class RcQueuePair final : public Machine {
     void on_timer() override;
     [[nodiscard]] Time next_timer() const override;
     [[nodiscard]] bool wants_run() override;
+    [[nodiscard]] bool owes_response() const override { return responder_.owes(); }
     [[nodiscard]] bool drained() const override;
     [[nodiscard]] std::uint32_t send_psn() const override { return requester_.next_psn(); }
     [[nodiscard]] std::uint32_t receive_psn() const override { return responder_.expected_psn(); }

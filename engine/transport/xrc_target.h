@@ -18,6 +18,7 @@ class XrcTarget final : public Machine {
     void on_timer() override { release(); }
     [[nodiscard]] Time next_timer() const override { return held_until(); }
     [[nodiscard]] bool wants_run() override;
+    [[nodiscard]] bool owes_response() const override { return responder_.owes(); }
     [[nodiscard]] bool drained() const override { return true; }
     [[nodiscard]] std::uint32_t send_psn() const override { return parameters_.sq_psn & kPsnMask; }
     [[nodiscard]] std::uint32_t receive_psn() const override { return responder_.expected_psn(); }

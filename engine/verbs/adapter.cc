@@ -95,7 +95,7 @@ void Adapter::add_qp(Qp& qp) {
 // A program sees its last completion a turn before the acknowledge leaves, and a peer without it would try in
 // vain until its retries run out.
 void Adapter::pay_debts(Qp& qp) {
-    for (int turns = 0; turns < kTurnsToPay && qp.machine().wants_run() && turn(); ++turns) {
+    for (int turns = 0; turns < kTurnsToPay && qp.machine().owes_response() && turn(); ++turns) {
     }
 }
 

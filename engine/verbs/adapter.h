@@ -126,8 +126,8 @@ class Adapter final : public transport::Host {
     /// From now on packets reach the QP. Its number must be reserved.
     void add_qp(Qp& qp);
     void remove_qp(Qp& qp);
-    /// Before a QP goes, or its client takes it to a state in which nothing is sent: what it owes its peer
-    /// goes out.
+    /// Before a QP goes: responses that it owes its peer go out. What its own client wanted sent is not
+    /// waited for.
     void pay_debts(Qp& qp);
     /// The QP starts afresh or goes: failed writes that nobody asked about are forgotten.
     void forget_writes(const Qp& qp);

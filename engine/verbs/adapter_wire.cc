@@ -14,7 +14,9 @@ std::uint32_t Adapter::send_room() const {
     auto room = static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
     if (running_ != nullptr && running_->device().uplink() != nullptr)
         room = std::min(room, running_->device().uplink()->room());
-    for (const auto& joint : joints_) room = std::min(room, joint->room());
+    // Ethernet devices do not use the links.
+    if (running_ == nullptr || !running_->device().ethernet())
+        for (const auto& joint : joints_) room = std::min(room, joint->room());
     return room;
 }
 
@@ -67,9 +69,11 @@ bool Adapter::deliver() {
 void Adapter::deliver_frame(const net::Packet& packet) {
     for (const std::uint32_t index : ethernet_switch_.route(packet.payload)) {
         Device& device = *devices_[index];
-        device.flows().match(packet.payload, receivers_);
         // What comes back to its sender's port unwanted was never on its wire.
-        if (receivers_.empty() && device.lid() == packet.lrh.slid) continue;
+        if (device.lid() == packet.lrh.slid) {
+            device.flows().match(packet.payload, receivers_);
+            if (receivers_.empty()) continue;
+        }
         enter(device, packet);
     }
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "net/encap/port_4791.h"
 #include "net/wire/gid.h"
@@ -104,26 +106,46 @@ void RoceUplink::join(const Gid& group) {
     if (!memberships_.join(group)) ++join_refused_;
 }
 
+bool RoceUplink::waits_for(const Gid& to) const {
+    return std::any_of(pending_.begin(), pending_.end(),
+                       [&](const Pending& pending) { return pending.to == to; });
+}
+
+// The kernel is asked once for a destination, not for each packet: questions are system calls of the lane's.
+// And a packet does not overtake those that wait for the same neighbour.
+bool RoceUplink::find(const Gid& to, const Packet& packet) {
+    last_known_ = false;
+    if (waits_for(to)) {
+        hold(packet);
+        return false;
+    }
+    if (to == unreachable_ && now_ < ask_again_) {
+        ++no_route_;
+        return false;
+    }
+    switch (network_.resolve(to, last_mac_)) {
+        case HostNetwork::Resolution::kUnreachable:
+            unreachable_ = to;
+            ask_again_ = now_ + kCheckInterval;
+            ++no_route_;
+            return false;
+        case HostNetwork::Resolution::kPending:
+            hold(packet);
+            return false;
+        case HostNetwork::Resolution::kReady:
+            break;
+    }
+    last_known_ = true;
+    last_to_ = to;
+    return true;
+}
+
 void RoceUplink::send(const Packet& packet) {
     if (is_ipv4(packet.grh.sgid) != is_ipv4(packet.grh.dgid)) {
         ++mixed_families_;
         return;
     }
-    if (!last_known_ || packet.grh.dgid != last_to_) {
-        switch (network_.resolve(packet.grh.dgid, last_mac_)) {
-            case HostNetwork::Resolution::kUnreachable:
-                last_known_ = false;
-                ++no_route_;
-                return;
-            case HostNetwork::Resolution::kPending:
-                last_known_ = false;
-                hold(packet);
-                return;
-            case HostNetwork::Resolution::kReady:
-                last_known_ = true;
-                last_to_ = packet.grh.dgid;
-        }
-    }
+    if ((!last_known_ || packet.grh.dgid != last_to_) && !find(packet.grh.dgid, packet)) return;
     const std::span<std::byte> frame = port_->allocate(roce_frame_bytes(packet, vlan_.has_value()));
     if (frame.empty()) return;
     Packet out = packet;
@@ -156,9 +178,11 @@ void RoceUplink::retry_pending(Time now) {
     network_.poll();
     std::deque<Pending> waiting;
     waiting.swap(pending_);
+    std::map<Gid, std::pair<HostNetwork::Resolution, MacAddress>> answers;
     for (Pending& pending : waiting) {
-        MacAddress mac{};
-        const auto resolution = network_.resolve(pending.to, mac);
+        auto [answer, asked] = answers.try_emplace(pending.to);
+        if (asked) answer->second.first = network_.resolve(pending.to, answer->second.second);
+        const auto& [resolution, mac] = answer->second;
         if (resolution == HostNetwork::Resolution::kPending && now < pending.expires) {
             pending_.push_back(std::move(pending));
             continue;

@@ -62,6 +62,9 @@ class RoceUplink final : public Uplink {
     void refresh_addresses();
     void retry_pending(Time now);
     [[nodiscard]] RoceEnvelope envelope_for(const Packet& packet, const MacAddress& to) const;
+    /// Where packets to `to` go, in last_mac_. False: this one went elsewhere, to wait or to be counted.
+    bool find(const Gid& to, const Packet& packet);
+    [[nodiscard]] bool waits_for(const Gid& to) const;
     void hold(const Packet& packet);
     void drop(RoceError error);
 
@@ -81,6 +84,8 @@ class RoceUplink final : public Uplink {
     Gid last_to_{};  ///< resolved last, valid while last_known_
     MacAddress last_mac_{};
     bool last_known_ = false;
+    Gid unreachable_{};  ///< had no route when it was asked for last, which is not asked again before
+    Time ask_again_ = 0;
     std::deque<Pending> pending_;
     std::array<std::uint64_t, kRoceErrorCount> errors_{};
     std::uint64_t other_host_ = 0;

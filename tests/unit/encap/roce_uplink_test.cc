@@ -130,6 +130,40 @@ TEST_F(RoceUplinkTest, WaitsForAnUnknownNeighbour) {
     EXPECT_EQ(uplink_->next_deadline(), kNoDeadline);
 }
 
+TEST_F(RoceUplinkTest, NoPacketOvertakesThoseThatWaitForTheSameNeighbour) {
+    uplink_->receive(1, sink_);
+    for (std::uint32_t psn = 0; psn < 2; ++psn) {
+        Packet packet = to(0x0A090003);
+        packet.bth.psn = psn;
+        uplink_->send(packet);
+    }
+    ASSERT_TRUE(shell("ip neigh replace 10.9.0.3 lladdr 02:00:00:00:00:33 dev va nud permanent"));
+    Packet late = to(0x0A090003);
+    late.bth.psn = 2;
+    uplink_->send(late);
+    uplink_->receive(uplink_->next_deadline(), sink_);
+    late.bth.psn = 3;
+    uplink_->send(late);
+    uplink_->end_turn();
+    ASSERT_EQ(port_->sent.size(), 4U);
+    for (std::uint32_t psn = 0; psn < 4; ++psn) {
+        RoceEnvelope envelope;
+        EXPECT_EQ(sent_packet(psn, envelope).bth.psn, psn);
+    }
+}
+
+TEST_F(RoceUplinkTest, ADestinationWithoutRouteIsAskedForAgainAfterAWhile) {
+    uplink_->receive(1, sink_);
+    uplink_->send(to(0xC0000201));
+    ASSERT_TRUE(shell("ip route add 192.0.2.0/24 via 10.9.0.2 dev va"));
+    uplink_->send(to(0xC0000201));
+    EXPECT_EQ(counter("tx_no_route"), 2U) << "not asked for every packet";
+    uplink_->receive(kSecond, sink_);
+    uplink_->send(to(0xC0000201));
+    uplink_->end_turn();
+    EXPECT_EQ(port_->sent.size(), 1U);
+}
+
 TEST_F(RoceUplinkTest, GivesUpAfterASecondAndWithoutARoute) {
     uplink_->receive(1, sink_);
     uplink_->send(to(0x0A090004));

@@ -128,6 +128,26 @@ TEST_P(Responder, C9_75_after_a_read_the_psn_behind_its_responses_is_expected) {
     EXPECT_EQ(peer.machine().qp->receive_psn(), Wire::psn(psn));
 }
 
+TEST_P(Responder, C9_75_sends_and_writes_go_round_the_wrap_of_the_psn) {
+    ROWS("C9-75", "C9-74", "C9-79");
+    XRC_ROWS("o9-40", "o9-39", "o9-45");
+    connect();
+    int psn = 0;
+    for (; psn < 20; ++psn) {
+        if (psn % 2 == 0) {
+            peer.sends(write_only(psn, peer.rkey(), kBase, 10).asks_ack());
+        } else {
+            peer.posts_receive(static_cast<std::uint64_t>(psn), 0, 100);
+            peer.sends(send_only(psn, 10).asks_ack());
+            peer.receives(static_cast<std::uint64_t>(psn));
+        }
+        peer.expects(ack(psn));
+        EXPECT_EQ(peer.machine().qp->receive_psn(), Wire::psn(psn + 1)) << "as a query shows it";
+    }
+    peer.sends(write_only(psn + 1, peer.rkey(), kBase, 10).asks_ack());
+    peer.expects(nak(0x60, psn));
+}
+
 TEST_P(Responder, C9_95_an_acknowledge_has_the_psn_of_the_newest_request) {
     ROWS("C9-95", "C9-116", "C9-63");
     XRC_ROWS("o9-30");

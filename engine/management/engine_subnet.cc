@@ -48,6 +48,8 @@ void EngineSubnet::set_external_link(PortIndex port, bool up, Time now) {
 }
 
 void EngineSubnet::on_port_changed(Node& node, unsigned port) {
+    if (&node == &switch_.node())
+        for (const auto& listener : switch_listeners_) listener(port);
     for (std::size_t index = 0; index < adapters_.size(); ++index) {
         const Adapter& adapter = *adapters_[index];
         if (&node == &adapter.node.node() || (&node == &switch_.node() && port == adapter.port + 1))

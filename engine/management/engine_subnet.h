@@ -33,6 +33,11 @@ class EngineSubnet final : public NodeWatcher {
 
     /// Called after a value at an adapter's port has changed, with the adapter's number.
     void on_change(std::function<void(std::size_t)> listener) { listener_ = std::move(listener); }
+    /// Called after a value at a port of the switch has changed, with the port's number (0: the switch's
+    /// own). The listener lives as long as this.
+    void on_switch_change(std::function<void(unsigned)> listener) {
+        switch_listeners_.push_back(std::move(listener));
+    }
 
     /// No port's MTUCap is above `code` (1 to 5): a path through the engine must fit the links that lead out
     /// of it, since programs take their port's MTU for the path's.
@@ -77,6 +82,7 @@ class EngineSubnet final : public NodeWatcher {
     SmpNode switch_;
     std::vector<std::unique_ptr<Adapter>> adapters_;
     std::function<void(std::size_t)> listener_;
+    std::vector<std::function<void(unsigned)>> switch_listeners_;
     std::unique_ptr<SubnetManager> manager_;
 };
 

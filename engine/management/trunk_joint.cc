@@ -28,25 +28,24 @@ net::link::PortSettings settings_of(const PortInfo& info, const PortInfo& own) {
     return settings;
 }
 
-bool same(const net::link::PortSettings& a, const net::link::PortSettings& b) {
-    return a.lid == b.lid && a.neighbor_mtu == b.neighbor_mtu && a.operational_vls == b.operational_vls &&
-           a.vl_high_limit == b.vl_high_limit && a.local_phy_errors == b.local_phy_errors &&
-           a.overrun_errors == b.overrun_errors;
-}
-
 }  // namespace
 
 TrunkJoint::TrunkJoint(std::unique_ptr<net::IbTrunk> trunk, EngineSubnet& subnet, net::InternalSwitch& fabric,
                        PortIndex first)
     : trunk_(std::move(trunk)), subnet_(subnet), fabric_(fabric), first_(first) {
     for (std::size_t slot = 0; slot < trunk_->slots(); ++slot) {
-        slots_.push_back({std::make_unique<Link>(*this, slot), false});
+        slots_.push_back({std::make_unique<Link>(*this, slot)});
         const PortIndex port = first_ + static_cast<PortIndex>(slot);
         subnet_.connect(port, slots_.back().link.get());
         NodePort& node_port = subnet_.switch_node().node().port(port + 1);
         node_port.info.mtu_cap = std::max<std::uint8_t>(trunk_->mtu_code(), 1);
         subnet_.switch_node().node().set_vl_cap(port + 1, trunk_->link(slot).config().vl_cap);
     }
+    // The switch's own port holds the LID of all.
+    subnet_.on_switch_change([this](unsigned port) {
+        for (std::size_t slot = 0; slot < slots_.size(); ++slot)
+            if (port == 0 || port == first_ + slot + 1) slots_[slot].stale = true;
+    });
 }
 
 bool TrunkJoint::receive(Time now, const Deliver& deliver) {
@@ -81,7 +80,7 @@ void TrunkJoint::follow(std::size_t slot, Time now) {
         subnet_.set_external_link(port, true, now);
     }
     if (!up) return;
-    follow_settings(slot, now);
+    if (slots_[slot].stale) take_settings(slot, now);
     const Number wanted = node_port.info.port_state;
     if ((wanted == kStateArmed || wanted == kStateActive) && link.state() == State::kInit)
         link.command(static_cast<std::uint8_t>(kStateArmed), now);
@@ -89,13 +88,12 @@ void TrunkJoint::follow(std::size_t slot, Time now) {
         link.command(static_cast<std::uint8_t>(kStateActive), now);
 }
 
-void TrunkJoint::follow_settings(std::size_t slot, Time now) {
+void TrunkJoint::take_settings(std::size_t slot, Time now) {
+    slots_[slot].stale = false;
     net::link::LinkPort& link = trunk_->link(slot);
     Node& node = subnet_.switch_node().node();
     const unsigned port = static_cast<unsigned>(first_ + slot) + 1;
-    const net::link::PortSettings settings = settings_of(node.port(port).info, node.port(0).info);
-    if (same(settings, link.settings())) return;
-    link.configure(settings, now);
+    link.configure(settings_of(node.port(port).info, node.port(0).info), now);
     for (unsigned in = 0; in < link.config().input_ports; ++in)
         link.set_sl_to_vl(in, node.sl_to_vl(in, port));
     net::link::ArbitrationTables tables;

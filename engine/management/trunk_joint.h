@@ -69,7 +69,8 @@ class TrunkJoint {
     };
     struct Slot {
         std::unique_ptr<Link> link;
-        bool up = false;  ///< as management was told
+        bool up = false;    ///< as management was told
+        bool stale = true;  ///< management has set something that the link does not have yet
     };
     struct Kept {
         PortIndex port = 0;
@@ -78,7 +79,7 @@ class TrunkJoint {
     };
 
     void follow(std::size_t slot, Time now);
-    void follow_settings(std::size_t slot, Time now);
+    void take_settings(std::size_t slot, Time now);
     void take_smps(std::size_t slot, Time now);
     void take_data(std::size_t slot, Time now, const Deliver& deliver);
     void forward(std::size_t slot, std::span<const std::byte> bytes, Time now, const Deliver& deliver);

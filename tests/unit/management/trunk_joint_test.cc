@@ -133,6 +133,29 @@ TEST_F(JoinedEngines, TwoEnginesBecomeOneSubnet) {
         }
 }
 
+// The manager sets lanes, then the tables that spread service levels over them: the link has both in the end.
+TEST_F(JoinedEngines, LinksHaveTheLanesAndTablesThatManagementSets) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    for (Engine* engine : {&a, &b}) {
+        const net::link::LinkPort& link = engine->joint->trunk().link(0);
+        ASSERT_EQ(link.operational_vls(), 4U);
+        for (unsigned sl = 0; sl < kServiceLevels; ++sl)
+            EXPECT_EQ(link.sl_to_vl(0)[sl], sl % 4) << "SL " << sl;
+        ASSERT_EQ(link.arbitration().low.size(), 4U);
+        for (unsigned vl = 0; vl < 4; ++vl) EXPECT_EQ(link.arbitration().low[vl].vl, vl);
+    }
+    const net::Lid target = lid(b, 0);
+    const auto port = a.fabric.route(target);
+    net::Packet onto_third = packet(lid(a, 0), target, 1, {});
+    onto_third.lrh.sl = 6;
+    a.joint->send(port, onto_third, now_);
+    EXPECT_EQ(a.joint->trunk().link(0).queued_packets(2), 1U);
+    run(3 * kMillisecond);
+    EXPECT_EQ(b.arrived.size(), 1U);
+}
+
 TEST_F(JoinedEngines, NothingIsLostWhenTheSenderIsFasterThanTheLink) {
     Engine& a = add(0x100, 1);
     Engine& b = add(0x200, 2);

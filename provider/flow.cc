@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/ipc/control_flow.h"
 #include "provider/context.h"
 #include "provider/qp.h"
 

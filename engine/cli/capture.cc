@@ -14,6 +14,7 @@
 #include "engine/cli/engine_client.h"
 #include "engine/cli/environment.h"
 #include "engine/cli/fault_rule.h"
+#include "engine/ipc/control_taps.h"
 #include "engine/ipc/socket_path.h"
 #include "engine/ipc/unique_fd.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_taps.h"
 #include "engine/ipc/unique_fd.h"
 
 namespace uib::cli {

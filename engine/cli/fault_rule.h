@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_taps.h"
 
 namespace uib::cli {
 

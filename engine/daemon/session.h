@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/daemon/message.h"
+#include "engine/ipc/control_taps.h"
 #include "engine/verbs/client.h"
 #include "engine/verbs/context.h"
 

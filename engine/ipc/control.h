@@ -70,7 +70,7 @@ enum class Operation : std::uint16_t {
     kOpenXrcd,
     kCloseXrcd,
     kOpenQp,
-    kCreateFlow,
+    kCreateFlow,  ///< and kDestroyFlow: control_flow.h
     kDestroyFlow,
     kCreateWq,  ///< to kCreateHashQp: control_rss.h
     kModifyWq,
@@ -78,7 +78,7 @@ enum class Operation : std::uint16_t {
     kCreateRwqTable,
     kDestroyRwqTable,
     kCreateHashQp,
-    kStartCapture,
+    kStartCapture,  ///< to kListFaults: control_taps.h
     kStopCapture,
     kAddFault,
     kRemoveFault,
@@ -555,110 +555,6 @@ struct MulticastRequest {
     std::uint16_t reserved;
     std::uint8_t gid[16];
 };
-
-// Flow rules: which Ethernet frames a raw packet QP receives.
-
-enum class FlowType : std::uint32_t {
-    kNormal = 0,
-    kAllDefault = 1,        ///< what no normal rule takes
-    kMulticastDefault = 2,  ///< of that, the multicast frames
-    kSniffer = 3,           ///< a copy of every frame
-};                          // as ibv_flow_attr_type
-
-enum FlowFlags : std::uint32_t { kFlowDontTrap = 1 << 1 };  ///< gets a copy, lower rules are tried on
-
-/// Headers that a frame must have; Ethernet needs no bit.
-enum FlowLayers : std::uint32_t {
-    kFlowVlan = 1 << 0,
-    kFlowIpv4 = 1 << 1,
-    kFlowIpv6 = 1 << 2,
-    kFlowTcp = 1 << 3,
-    kFlowUdp = 1 << 4,
-};
-
-/// Fields of a frame's headers in network order, or a mask of them; what a frame does not have is zero.
-struct FlowFields {
-    std::uint8_t destination_mac[6];
-    std::uint8_t source_mac[6];
-    std::uint8_t ether_type[2];  ///< behind the VLAN tag if there is one
-    std::uint8_t vlan_tag[2];
-    std::uint8_t source_ip[16];  ///< IPv4 in the first four bytes
-    std::uint8_t destination_ip[16];
-    std::uint8_t flow_label[4];  ///< 20 bits
-    std::uint8_t source_port[2];
-    std::uint8_t destination_port[2];
-    std::uint8_t protocol;       ///< IPv6: next header
-    std::uint8_t traffic_class;  ///< IPv4: type of service
-    std::uint8_t hop_limit;      ///< IPv4: time to live
-    std::uint8_t ip_flags;       ///< IPv4: 2 do not fragment, 4 more fragments
-};
-static_assert(sizeof(FlowFields) == 60);
-
-/// A normal rule takes frames that have all of `layers` and agree with `value` where `mask` has ones; the
-/// other types take neither layers nor fields. Reply HandleBody; kDestroyFlow takes HandleBody. The QP cannot
-/// be destroyed before its rules (EBUSY). EPERM: the client may not send raw packets (CAP_NET_RAW).
-struct CreateFlowRequest {
-    std::uint32_t qp;
-    std::uint32_t port;
-    std::uint32_t type;      ///< FlowType
-    std::uint32_t priority;  ///< 0 to 65535; the lowest value is looked at first
-    std::uint32_t flags;     ///< FlowFlags
-    std::uint32_t layers;    ///< FlowLayers
-    FlowFields value;
-    FlowFields mask;
-};
-
-// Taps: captures and faults. For a command's session (kHelloCommand) of root or of the engine's own user;
-// EPERM else.
-
-/// Descriptors with the request: [0] what the capture (pcapng) is written to, a regular file or a pipe, which
-/// is never waited for: what does not fit in time is counted as dropped; [1] a pipe's write end, which the
-/// engine closes when the capture has ended and everything is written. One capture at a time: EBUSY. ENODEV:
-/// no such device. A capture ends by kStopCapture, its limit, an error of writing, or with the session.
-struct StartCaptureRequest {
-    char device[kDeviceNameMax];  ///< empty: all ports
-    std::uint32_t has_qp;
-    std::uint32_t qp;          ///< only packets to this queue pair, or from it where that can be told
-    std::uint32_t snap_bytes;  ///< kept of each packet; 0: all
-    std::uint32_t reserved;
-    std::uint64_t packets;  ///< the capture ends after so many; 0: no limit
-};
-/// Of kStopCapture, which ends the recording of the session's own capture (ENOENT: there was none). The
-/// numbers are final when descriptor [1] has been closed; the request may be repeated then.
-struct StopCaptureReply {
-    std::uint64_t packets;
-    std::uint64_t dropped;
-    std::uint32_t error;  ///< errno of the write that ended it, or 0
-    std::uint32_t reserved;
-};
-
-enum FaultRuleFlags : std::uint32_t {
-    kFaultOutbound = 1 << 0,
-    kFaultInbound = 1 << 1,
-    kFaultQp = 1 << 2,  ///< the field of that name counts; so for the next
-    kFaultOpcode = 1 << 3,
-    kFaultPsn = 1 << 4,
-    kFaultCount = 1 << 5,
-};
-/// A rule at the end of the list (net/tap/fault_rule.h has the meanings). Reply HandleBody: its identifier.
-/// EINVAL: a value out of its range; ENODEV: no such device; ENOSPC: too many rules.
-struct AddFaultRequest {
-    char device[kDeviceNameMax];  ///< empty: all ports
-    std::uint32_t flags;          ///< FaultRuleFlags
-    std::uint32_t qp;             ///< destination queue pair
-    std::uint32_t opcode;
-    std::uint32_t psn_first;
-    std::uint32_t psn_last;
-    std::uint32_t skip;
-    std::uint32_t count;
-    std::uint32_t action;  ///< net::FaultAction
-    std::uint32_t field;   ///< net::FaultField
-    std::uint32_t reserved;
-    double probability;  ///< 0 to 1
-    std::uint64_t seed;
-    std::uint64_t amount;  ///< packets, nanoseconds or bytes a second
-};
-/// kRemoveFault takes HandleBody: the identifier, or 0 for all rules. ENOENT: no such rule.
 
 /// What the engine writes to the asynchronous-event pipe: the layout that ibv_get_async_event reads.
 struct AsyncEvent {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_flow.h"
 #include "engine/ipc/control_rss.h"
 #include "engine/memory/mapped_space.h"
 #include "engine/verbs/adapter.h"

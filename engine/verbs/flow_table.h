@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_flow.h"
 
 namespace uib::verbs {
 

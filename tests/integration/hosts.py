@@ -9,11 +9,12 @@ Namespaces have names of their own for each process and are deleted at the end, 
 
 import contextlib
 import os
+import re
 import subprocess
 import time
 
 import uibtest
-from uibtest import Engine, Failure, Result, expect, skip, wait_until
+from uibtest import Engine, Failure, Result, expect, say, skip, wait_until
 
 UDP_PORT = 4791
 
@@ -34,6 +35,23 @@ def loss_program(share):
         (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 2),
     ]
     return f"{len(program)}," + ",".join(" ".join(map(str, line)) for line in program)
+
+
+class Checks:
+    """Counts pairs of programs that did well; goes on after a failure, so that one run shows them all."""
+
+    def __init__(self):
+        self.passed, self.failed = 0, []
+
+    def check(self, result):
+        trouble = re.search(r"(?im)^.*(invalid data|Failed|Problems|Completion with error|Couldn't).*$", result.text)
+        good = result.ok and trouble is None
+        say(f"{'ok    ' if good else 'FAILED'} {result.seconds:6.2f} s  {result.what}")
+        if good:
+            self.passed += 1
+        else:
+            self.failed.append(result.what)
+            say(result.text)
 
 
 class HostEngine(Engine):

@@ -7,10 +7,9 @@ loss on the wire, three engines, an engine that goes and comes back.
 """
 
 import argparse
-import re
 
 import uibtest
-from hosts import Network
+from hosts import Checks, Network
 from uibtest import expect, say, unique_port, wait_until
 
 VERIFY = uibtest.BUILD / "bin" / "uib_verify"
@@ -44,20 +43,7 @@ def one_subnet(hosts):
     return managers.count("master") == 1 and managers.count("standby") == len(hosts) - 1
 
 
-class Tests:
-    def __init__(self):
-        self.passed, self.failed = 0, []
-
-    def check(self, result):
-        trouble = re.search(r"(?im)^.*(invalid data|Failed|Problems|Completion with error|Couldn't).*$", result.text)
-        good = result.ok and trouble is None
-        say(f"{'ok    ' if good else 'FAILED'} {result.seconds:6.2f} s  {result.what}")
-        if good:
-            self.passed += 1
-        else:
-            self.failed.append(result.what)
-            say(result.text)
-
+class Tests(Checks):
     def run(self, network, programs, devices=("uib0", "uib1"), hosts=(0, 1), seconds=40):
         for command in programs:
             port = unique_port()

@@ -16,7 +16,7 @@ import socket
 import time
 
 import uibtest
-from hosts import Network, UDP_PORT, ip
+from hosts import Checks, Network, UDP_PORT, ip
 from uibtest import Failure, expect, say, unique_port, wait_until
 
 PROGRAMS = uibtest.BUILD / "tests" / "integration"
@@ -47,21 +47,10 @@ def perftest(command, gid, count="200"):
     return [*command, "-F", "-x", GIDS[gid], "-n", count]
 
 
-class Tests:
+class Tests(Checks):
     def __init__(self, full):
         self.full = full
-        self.passed, self.failed = 0, []
-
-    def check(self, result):
-        """A pair's result; goes on after a failure, so that one run shows them all."""
-        trouble = re.search(r"(?im)^.*(invalid data|Failed|Problems|Completion with error|Couldn't).*$", result.text)
-        good = result.ok and trouble is None
-        say(f"{'ok    ' if good else 'FAILED'} {result.seconds:6.2f} s  {result.what}")
-        if good:
-            self.passed += 1
-        else:
-            self.failed.append(result.what)
-            say(result.text)
+        super().__init__()
 
     def run_pair(self, network, common, seconds=40, hosts=(0, 1)):
         """UC and UD may lose a packet for want of a buffer, on a busy machine: they are tried three times, and it is told."""

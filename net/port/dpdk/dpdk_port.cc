@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "net/port/dpdk/eal.h"
+#include "net/port/dpdk/stale_socket.h"
 
 namespace uib::net::dpdk {
 
@@ -139,6 +140,7 @@ void DpdkPort::refresh() {
 }
 
 void DpdkPort::start_device(const DeviceArguments& arguments) {
+    if (options_.server) remove_stale_socket(options_.interface);
     const bool xdp = options_.driver == "af_xdp";
     const std::vector<int> before = sockets_of(xdp ? AF_XDP : AF_PACKET);
     if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||

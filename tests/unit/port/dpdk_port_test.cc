@@ -1,6 +1,9 @@
 // The DPDK port on a veth pair in a network namespace of the test's own.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -234,13 +237,24 @@ TEST_F(DpdkPort, SaysWhatIsWrong) {
     EXPECT_NE(error_of(on("va")).find("down"), std::string::npos) << error_of(on("va"));
 }
 
+void leave_stale_socket(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    ASSERT_LT(path.size(), sizeof address.sun_path);
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ::close(socket);
+}
+
 // DPDK 22.11's driver crashes in its own thread when a peer stops under way (dpdk.md, section 4), so neither
 // end does.
 TEST_F(DpdkPort, MemifNeedsNoInterface) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the memif driver of DPDK 22.11 has faults that sanitizers stop at";
 #endif
-    const std::string socket = ::testing::TempDir() + "uib-memif-test.sock";
+    const std::string socket = ::testing::TempDir() + "uib-memif-" + std::to_string(::getpid()) + ".sock";
+    leave_stale_socket(socket);  // as an engine that was killed does
     FramePortOptions options = on(socket, "memif");
     options.server = true;
     FramePort* const server = open_frame_port(options).release();
@@ -253,6 +267,7 @@ TEST_F(DpdkPort, MemifNeedsNoInterface) {
     for (unsigned i = 0; i < 4; ++i) send(*client, server->mac(), 4000, i);
     client->flush();
     EXPECT_EQ(collect(*server, {4000, 4000, 4000, 4000}), 4U);
+    ::unlink(socket.c_str());
 }
 
 }  // namespace

@@ -124,9 +124,11 @@ void Engine::run(int signal_fd) {
         if (verbs::monotonic_now() >= next_housekeeping) {
             next_housekeeping = verbs::monotonic_now() + std::uint64_t{kHousekeepingMs} * 1'000'000;
             look = true;
-            update_tree();
+            update_counters();
         }
-        if (look) look_after_clients();
+        if (!look) continue;
+        follow_ports();
+        look_after_clients();
     }
 }
 
@@ -249,14 +251,22 @@ void Engine::publish_tree() {
     tree_.publish(devices);
 }
 
-void Engine::update_tree() {
+// A client that is told of a change reads the tree next.
+void Engine::follow_ports() {
+    const Baton::Hold hold(baton_);
+    if (!adapter_.take_port_changes()) return;
+    try {
+        publish_tree();
+    } catch (const std::exception& error) {
+        spdlog::warn("{} cannot be written: {}", tree_.path().string(), error.what());
+    }
+    adapter_.raise_port_events();
+}
+
+void Engine::update_counters() {
     std::vector<std::pair<std::string, TreePort>> ports;
     {
         const Baton::Hold hold(baton_);
-        if (adapter_.take_port_changes()) {
-            publish_tree();
-            return;
-        }
         if (adapter_.statistics().packets == tree_packets_) return;
         tree_packets_ = adapter_.statistics().packets;
         for (const auto& device : adapter_.devices())

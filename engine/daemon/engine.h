@@ -59,7 +59,8 @@ class Engine {
     void end_session(std::uint32_t id, const std::string& why);
     void look_after_clients();
     void publish_tree();
-    void update_tree();
+    void follow_ports();
+    void update_counters();
     bool watch(int fd, std::uint64_t tag, std::uint32_t events);
     void on_session_event(std::uint64_t tag);
 

@@ -79,6 +79,8 @@ class Adapter final : public transport::Host {
     }
     /// True once after ports have changed (state, GIDs, MTU).
     [[nodiscard]] bool take_port_changes() { return std::exchange(ports_changed_, false); }
+    /// Tells the clients of those changes: when what they will look at in the file system shows them.
+    void raise_port_events();
     std::uint32_t add_fault(const net::FaultRule& rule);
     /// False if there is no such rule.
     bool remove_fault(std::uint32_t id);
@@ -193,7 +195,9 @@ class Adapter final : public transport::Host {
     void from_outside(Device& device, net::Packet& packet);
     void notify_congestion(Device& device, const net::Packet& marked);
     void follow(Device& device, std::uint8_t changes);
-    void raise_port_event(const Device& device, std::uint32_t type);
+    void note_port_event(const Device& device, std::uint32_t type) {
+        port_events_.emplace_back(&device, type);
+    }
     void apply_link_faults();
     void end_outside_turn();
     [[nodiscard]] transport::Time outside_deadline() const;
@@ -258,7 +262,8 @@ class Adapter final : public transport::Host {
     bool must_poll_ = false;    ///< an uplink cannot wake the lane
     bool drop_faults_ = false;  ///< no rule is left and nothing is held
     bool ports_changed_ = false;
-    Qp* running_ = nullptr;       ///< whose machine is sending
+    std::vector<std::pair<const Device*, std::uint32_t>> port_events_;  ///< that clients have not been told
+    Qp* running_ = nullptr;                                             ///< whose machine is sending
     std::uint64_t progress_ = 0;  ///< counts completions and events, to tell work from looking for it
     std::vector<CompletionQueue*> unsettled_;
     std::priority_queue<TimerEntry, std::vector<TimerEntry>, std::greater<>> timers_;

@@ -61,6 +61,7 @@ void Adapter::start_subnets() {
     for (std::size_t number = 0; number < subnets_.size(); ++number) start_subnet(number);
     join_trunks();
     tend_subnets();
+    port_events_.clear();
     ports_changed_ = attention_ = false;  // there is nobody yet who could be told
 }
 
@@ -124,12 +125,12 @@ void Adapter::follow_subnet(std::size_t number, std::size_t adapter) {
         for (const net::Gid& gid : device.gids())
             if (gid != net::Gid{}) router_->set_port(number, gid, device.lid());
     }
-    if (now.lid != before.lid) raise_port_event(device, kEventLidChange);
-    if (now.sm_lid != before.sm_lid) raise_port_event(device, kEventSmChange);
-    if (pkeys != device.pkeys()) raise_port_event(device, kEventPkeyChange);
-    if (gids != device.gids()) raise_port_event(device, kEventGidChange);
+    if (now.lid != before.lid) note_port_event(device, kEventLidChange);
+    if (now.sm_lid != before.sm_lid) note_port_event(device, kEventSmChange);
+    if (pkeys != device.pkeys()) note_port_event(device, kEventPkeyChange);
+    if (gids != device.gids()) note_port_event(device, kEventGidChange);
     if (was_active != device.active())
-        raise_port_event(device, device.active() ? kEventPortActive : kEventPortError);
+        note_port_event(device, device.active() ? kEventPortActive : kEventPortError);
     ports_changed_ = true;
     attention_ = true;
 }

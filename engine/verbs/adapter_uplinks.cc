@@ -82,17 +82,19 @@ void Adapter::follow(Device& device, std::uint8_t changes) {
         ethernet_paths_.set_port(device.lid(), device.gids());
         if (taps_.capture != nullptr)
             taps_.capture->set_addresses(device.port(), device.mac(), device.gids());
-        raise_port_event(device, kEventGidChange);
+        note_port_event(device, kEventGidChange);
     }
     if ((changes & net::kUplinkState) != 0)
-        raise_port_event(device, device.active() ? kEventPortActive : kEventPortError);
+        note_port_event(device, device.active() ? kEventPortActive : kEventPortError);
     ports_changed_ = true;
     attention_ = true;
 }
 
-void Adapter::raise_port_event(const Device& device, std::uint32_t type) {
-    for (Client* client : clients_)
-        if (client->device() == &device) client->raise(type, kPort, nullptr);
+void Adapter::raise_port_events() {
+    for (const auto& [device, type] : port_events_)
+        for (Client* client : clients_)
+            if (client->device() == device) client->raise(type, kPort, nullptr);
+    port_events_.clear();
 }
 
 void Adapter::end_outside_turn() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/ipc/control_rss.h"
+#include "net/wire/gid.h"
 
 namespace uib::verbs {
 
@@ -100,16 +101,19 @@ void Device::follow_subnet(const management::NodePort& port) {
     std::copy_n(port.pkeys.begin(), std::min(port.pkeys.size(), pkeys_.size()), pkeys_.begin());
 }
 
+// Entry 0 is the link-local address's, as for the kernel's devices, so that the others have the same entries
+// whichever the host tells first after an interface has come back.
 void Device::follow_gids() {
     const std::vector<net::Gid> wanted = uplink_->gids();
-    const auto has = [](const std::vector<net::Gid>& list, const net::Gid& gid) {
+    const auto has = [](const auto& list, const net::Gid& gid) {
         return std::find(list.begin(), list.end(), gid) != list.end();
     };
     for (net::Gid& gid : gids_)
         if (!has(wanted, gid)) gid = {};
     for (const net::Gid& gid : wanted) {
         if (has(gids_, gid)) continue;
-        const auto free = std::find(gids_.begin(), gids_.end(), net::Gid{});
+        const auto first = gids_.begin() + (net::is_link_local(gid) ? 0 : 1);
+        const auto free = std::find(first, gids_.end(), net::Gid{});
         if (free == gids_.end()) break;  // the table is full: the first addresses count
         *free = gid;
     }

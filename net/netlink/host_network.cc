@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "engine/ipc/unique_fd.h"
+#include "net/wire/gid.h"
 #include "net/wire/mac_of_gid.h"
 
 namespace uib::net {
@@ -58,10 +59,6 @@ struct Attributes {
     Attributes(const nlmsghdr* message, unsigned header) { mnl_attr_parse(message, header, take, this); }
     const nlattr* operator[](std::size_t type) const { return by_type[type]; }
 };
-
-bool is_link_local(const Gid& gid) {
-    return gid[0] == 0xFE && (gid[1] & 0xC0) == 0x80;
-}
 
 /// Link-local first, then IPv4, then the rest; else as the kernel gave them.
 int rank(const HostAddress& address) {

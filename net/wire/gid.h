@@ -25,6 +25,11 @@ constexpr Gid gid_of_ipv4(std::uint32_t address) {
     return gid;
 }
 
+/// fe80::/10.
+constexpr bool is_link_local(const Gid& gid) {
+    return gid[0] == 0xFE && (gid[1] & 0xC0) == 0x80;
+}
+
 /// ff00::/8, or an IPv4 group (224.0.0.0/4) as RoCE v2 has them.
 constexpr bool is_multicast(const Gid& gid) {
     return gid[0] == 0xFF || (is_ipv4(gid) && (gid[kIpv4InGid] & 0xF0) == 0xE0);

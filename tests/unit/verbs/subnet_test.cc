@@ -86,6 +86,7 @@ TEST_F(ChangeTest, ClientsAreToldOfWhatManagementChanges) {
     management::SmpNode& node = adapter_.subnet()->adapter(0);
     const auto events = [&] {
         std::set<std::uint32_t> types;
+        adapter_.raise_port_events();
         ipc::AsyncEvent event{};
         while (::read(async_pipe_[0], &event, sizeof event) == static_cast<ssize_t>(sizeof event))
             types.insert(event.type);
@@ -97,6 +98,8 @@ TEST_F(ChangeTest, ClientsAreToldOfWhatManagementChanges) {
     node.node().changed(1);
     EXPECT_EQ(adapter_.devices()[0]->port_attributes().lid, 9);
     EXPECT_TRUE(adapter_.take_port_changes());
+    ipc::AsyncEvent early{};
+    EXPECT_LT(::read(async_pipe_[0], &early, sizeof early), 0) << "not before the file system shows it";
     EXPECT_EQ(events(), std::set<std::uint32_t>{IBV_EVENT_LID_CHANGE});
     node.node().port(1).pkeys[0] = 0x8001;
     node.node().changed(1);

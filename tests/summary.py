@@ -27,6 +27,12 @@ def could_not_start(case):
     return element is not None and "Unable to find executable" in (element.get("message") or "")
 
 
+def last_lines(case, count=25, width=300):
+    """Of a failed test's output, so that the closing lines alone say what went wrong."""
+    lines = [line[:width] for line in (case.findtext("system-out") or "no output").splitlines() if line.strip()]
+    return "".join(f"\n    {line}" for line in lines[-count:])
+
+
 def read_junit(path):
     """(passed, failed, skipped) lists of (name, note)."""
     passed, failed, skipped = [], [], []
@@ -34,7 +40,7 @@ def read_junit(path):
         name = f"{path.stem}: {case.get('name')}"
         status = case.get("status")
         if case.find("failure") is not None or status == "fail" or could_not_start(case):
-            failed.append((name, ""))
+            failed.append((name, last_lines(case)))
         elif case.find("skipped") is not None or status in ("notrun", "disabled"):
             skipped.append((name, skip_reason(case)))
         else:

@@ -91,7 +91,11 @@ def resident_kib(pid):
 
 
 class Process:
-    """A child in a process group of its own, its output in a file, gone at the latest when `end` is called."""
+    """A child in a process group of its own, its output in a file, gone at the latest when `end` is called.
+
+    Not in a session of its own: the kernel's autogroups share a CPU out by session, and a loop that yields then gives nothing
+    to the engine of another session until it has burnt as much time as that (twice the latency on two CPUs).
+    """
 
     def __init__(self, command, directory, environment=None, user=None, name=None, pass_fds=()):
         self.command = [str(part) for part in command]
@@ -101,7 +105,7 @@ class Process:
         if user is not None:
             wrapped = ["/usr/bin/setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--"] + wrapped
         self.process = subprocess.Popen(wrapped, stdin=subprocess.DEVNULL, stdout=self.output_file,
-                                        stderr=subprocess.STDOUT, env=environment, start_new_session=True,
+                                        stderr=subprocess.STDOUT, env=environment, process_group=0,
                                         pass_fds=pass_fds)
         self.pid = self.process.pid
 

@@ -39,6 +39,7 @@ RoceUplink::RoceUplink(std::unique_ptr<FramePort> port, const std::string& inter
 void RoceUplink::refresh_addresses() {
     gids_.clear();
     for (const HostAddress& address : network_.addresses()) gids_.push_back(address.gid);
+    ingress_.cover(network_.index(), gids_);
     changes_ |= kUplinkAddresses;
 }
 
@@ -88,6 +89,7 @@ bool RoceUplink::receive(Time now, PacketSink& sink) {
             continue;
         }
         if (ecn_of(packet) == Ecn::kCongested) ++congested_;
+        if (listener_ != nullptr) listener_->on_received(frame, packet);
         sink.on_packet(packet);
     }
     return !frames.empty();
@@ -148,13 +150,23 @@ void RoceUplink::send(const Packet& packet) {
     if ((!last_known_ || packet.grh.dgid != last_to_) && !find(packet.grh.dgid, packet)) return;
     const std::span<std::byte> frame = port_->allocate(roce_frame_bytes(packet, vlan_.has_value()));
     if (frame.empty()) return;
+    const Packet out = completed(packet);
+    encode_roce(out, envelope_for(out, last_mac_), frame);
+    commit(frame, out);
+}
+
+Packet RoceUplink::completed(const Packet& packet) {
     Packet out = packet;
     // A17.9: what may be marked on congestion says so; notifications themselves are not.
     const Ecn ecn = out.bth.opcode == kCnpOpcode ? Ecn::kNotCapable : Ecn::kCapable0;
     out.grh.traffic_class =
         static_cast<std::uint8_t>((out.grh.traffic_class & ~kEcnMask) | static_cast<unsigned>(ecn));
     if (out.grh.hop_limit == 0) out.grh.hop_limit = kDefaultHopLimit;
-    encode_roce(out, envelope_for(out, last_mac_), frame);
+    return out;
+}
+
+void RoceUplink::commit(std::span<const std::byte> frame, const Packet& packet) {
+    if (listener_ != nullptr) listener_->on_sent(frame, packet);
     port_->commit();
 }
 
@@ -167,9 +179,9 @@ void RoceUplink::hold(const Packet& packet) {
     pending.to = packet.grh.dgid;
     pending.expires = now_ + kPendingTime;
     pending.frame.resize(roce_frame_bytes(packet, vlan_.has_value()));
-    Packet out = packet;
-    if (out.grh.hop_limit == 0) out.grh.hop_limit = kDefaultHopLimit;
-    encode_roce(out, envelope_for(out, {}), pending.frame);
+    pending.packet = completed(packet);
+    encode_roce(pending.packet, envelope_for(pending.packet, {}), pending.frame);
+    pending.packet.payload = {};
     pending_.push_back(std::move(pending));
     next_retry_ = std::min(next_retry_, now_ + kPendingRetry);
 }
@@ -195,7 +207,7 @@ void RoceUplink::retry_pending(Time now) {
         if (frame.empty()) continue;
         std::copy(pending.frame.begin(), pending.frame.end(), frame.begin());
         std::memcpy(frame.data(), mac.data(), mac.size());
-        port_->commit();
+        commit(frame, pending.packet);
     }
     next_retry_ = pending_.empty() ? kNoDeadline : now + kPendingRetry;
 }

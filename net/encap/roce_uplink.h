@@ -2,7 +2,7 @@
 //
 // Owns the frame port and the netlink sockets. A packet for a neighbour that the kernel is still looking for
 // waits, at most kPendingTime, in a small queue. The kernel is kept from answering the UDP port by
-// port_4791.h.
+// port_4791.h, and spared the frames by ingress_drop.h.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "net/encap/ingress_drop.h"
 #include "net/encap/roce_frame.h"
 #include "net/encap/uplink.h"
 #include "net/netlink/group_memberships.h"
@@ -41,6 +42,7 @@ class RoceUplink final : public Uplink {
     [[nodiscard]] std::vector<Gid> gids() const override { return gids_; }
     std::uint8_t take_changes() override { return std::exchange(changes_, std::uint8_t{0}); }
     std::vector<Counter> counters() override;
+    void listen(FrameListener* listener) override { listener_ = listener; }
     void join(const Gid& group) override;
     void leave(const Gid& group) override { memberships_.leave(group); }
 
@@ -55,6 +57,7 @@ class RoceUplink final : public Uplink {
     struct Pending {
         Gid to{};
         Time expires = 0;
+        Packet packet{};  ///< without its payload
         std::vector<std::byte> frame;
     };
 
@@ -67,6 +70,9 @@ class RoceUplink final : public Uplink {
     [[nodiscard]] bool waits_for(const Gid& to) const;
     void hold(const Packet& packet);
     void drop(RoceError error);
+    /// The packet as it leaves: what the host's stack would have filled in.
+    static Packet completed(const Packet& packet);
+    void commit(std::span<const std::byte> frame, const Packet& packet);
 
     std::shared_ptr<const void> udp_port_;
     std::unique_ptr<FramePort> port_;
@@ -74,6 +80,7 @@ class RoceUplink final : public Uplink {
     GroupMemberships memberships_;
     std::optional<std::uint16_t> vlan_;
     std::vector<Gid> gids_;
+    IngressDrop ingress_;
     bool active_ = false;
     std::uint32_t mtu_ = 0;
     std::uint8_t changes_ = 0;
@@ -87,6 +94,7 @@ class RoceUplink final : public Uplink {
     Gid unreachable_{};  ///< had no route when it was asked for last, which is not asked again before
     Time ask_again_ = 0;
     std::deque<Pending> pending_;
+    FrameListener* listener_ = nullptr;
     std::array<std::uint64_t, kRoceErrorCount> errors_{};
     std::uint64_t other_host_ = 0;
     std::uint64_t no_route_ = 0;

@@ -24,6 +24,15 @@ class PacketSink {
     virtual void on_packet(Packet& packet) = 0;
 };
 
+/// Hears of each packet that an uplink sends or takes in, with the frame (without FCS) that holds it on the
+/// wire.
+class FrameListener {
+  public:
+    virtual ~FrameListener() = default;
+    virtual void on_sent(std::span<const std::byte> frame, const Packet& packet) = 0;
+    virtual void on_received(std::span<const std::byte> frame, const Packet& packet) = 0;
+};
+
 /// What has changed at an uplink; bits.
 enum UplinkChange : std::uint8_t {
     kUplinkState = 1 << 0,      ///< active() is another
@@ -62,6 +71,9 @@ class Uplink {
     /// UplinkChange bits since the last call.
     virtual std::uint8_t take_changes() = 0;
     virtual std::vector<Counter> counters() = 0;
+    /// nullptr: nobody listens. A packet's payload may be gone when its frame is sent: those that had to wait
+    /// for their destination come without.
+    virtual void listen(FrameListener* listener) = 0;
 
     /// The port has, or no longer has, queue pairs in a multicast group: what leads its packets here is told.
     virtual void join(const Gid& /*group*/) {}

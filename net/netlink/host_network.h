@@ -36,6 +36,8 @@ class HostNetwork {
     /// and failed ones are left out.
     [[nodiscard]] const std::vector<HostAddress>& addresses() const { return addresses_; }
 
+    /// Of the interface; 0 while there is none.
+    [[nodiscard]] int index() const { return index_; }
     /// Readable when the kernel has news.
     [[nodiscard]] int descriptor() const;
     /// Takes the news in. True when addresses() has changed. An interface that has gone has no addresses; one

@@ -28,6 +28,20 @@ struct Collector final : PacketSink {
     std::vector<std::byte> payload;
 };
 
+struct Listener final : FrameListener {
+    using Frame = std::vector<std::byte>;
+    void on_sent(std::span<const std::byte> frame, const Packet& packet) override {
+        sent.emplace_back(frame.begin(), frame.end());
+        psns.push_back(packet.bth.psn);
+    }
+    void on_received(std::span<const std::byte> frame, const Packet& packet) override {
+        received.emplace_back(frame.begin(), frame.end());
+        psns.push_back(packet.bth.psn);
+    }
+    std::vector<Frame> sent, received;
+    std::vector<std::uint32_t> psns;
+};
+
 class RoceUplinkTest : public ::testing::Test {
   protected:
     void SetUp() override {
@@ -150,6 +164,47 @@ TEST_F(RoceUplinkTest, NoPacketOvertakesThoseThatWaitForTheSameNeighbour) {
         RoceEnvelope envelope;
         EXPECT_EQ(sent_packet(psn, envelope).bth.psn, psn);
     }
+}
+
+TEST_F(RoceUplinkTest, AListenerHearsTheFramesThatAreOnTheWire) {
+    Listener listener;
+    make(0x2007);
+    uplink_->listen(&listener);
+    uplink_->receive(1, sink_);
+    const std::vector<std::byte> payload(100, std::byte{0x5A});
+    const auto send = [&](std::uint32_t address, std::uint32_t psn) {
+        Packet packet = to(address);
+        packet.payload = payload;
+        packet.bth.psn = psn;
+        uplink_->send(packet);
+    };
+    send(0x0A090003, 1);
+    EXPECT_TRUE(listener.sent.empty()) << "it waits for its neighbour";
+    send(0x0A090002, 2);
+    ASSERT_TRUE(shell("ip neigh replace 10.9.0.3 lladdr 02:00:00:00:00:33 dev va nud permanent"));
+    port_->arriving.push_back(from_peer(0, 7));
+    port_->arriving.push_back(from_peer(0, 8));  // another VLAN
+    const std::vector<std::byte> theirs = port_->arriving.front();
+    uplink_->receive(uplink_->next_deadline(), sink_);
+    uplink_->end_turn();
+    ASSERT_EQ(listener.sent.size(), 2U);
+    EXPECT_TRUE(
+        std::equal(listener.sent.begin(), listener.sent.end(), port_->sent.begin(), port_->sent.end()));
+    EXPECT_EQ(listener.received, std::vector{theirs});
+    EXPECT_EQ(listener.psns, (std::vector<std::uint32_t>{2, 1, 0}));
+    uplink_->listen(nullptr);
+    send(0x0A090002, 3);
+    EXPECT_EQ(listener.sent.size(), 2U);
+}
+
+TEST_F(RoceUplinkTest, APacketThatHadToWaitIsMarkedCapableOfEcnToo) {
+    uplink_->receive(1, sink_);
+    uplink_->send(to(0x0A090003));
+    ASSERT_TRUE(shell("ip neigh replace 10.9.0.3 lladdr 02:00:00:00:00:33 dev va nud permanent"));
+    uplink_->receive(uplink_->next_deadline(), sink_);
+    uplink_->end_turn();
+    RoceEnvelope envelope;
+    EXPECT_EQ(ecn_of(sent_packet(0, envelope)), Ecn::kCapable0);
 }
 
 TEST_F(RoceUplinkTest, ADestinationWithoutRouteIsAskedForAgainAfterAWhile) {

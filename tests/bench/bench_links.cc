@@ -1,11 +1,12 @@
 // What a link can do without uib's transport: bare frames through a frame port, and a UDP ping-pong that
 // spins.
 //
-//   bench_links frames INTERFACE-A INTERFACE-B DRIVER   both ends of a veth pair in this namespace; prints
-//   frames
-//                                                       a second one way and half a round trip
-//   bench_links udp-server PORT                         answers every datagram until killed
-//   bench_links udp-client ADDRESS PORT                 half a round trip of 20000 exchanges
+//   bench_links frames INTERFACE-A INTERFACE-B DRIVER BYTES
+//                                         both ends of a veth pair in this namespace: frames a second one
+//                                         way, of 64 bytes, of this many and of the interface's MTU, and half
+//                                         a round trip
+//   bench_links udp-server PORT           answers every datagram until killed
+//   bench_links udp-client ADDRESS PORT   half a round trip of 20000 exchanges
 //
 // Prints one "name value unit" a line.
 #include <arpa/inet.h>
@@ -112,10 +113,11 @@ double frame_exchange(FramePort& a, FramePort& b) {
     return times[kExchanges / 2] / 2 * 1e6;
 }
 
-void frames(const char* first, const char* second, const char* driver) {
+void frames(const char* first, const char* second, const char* driver, std::size_t bytes) {
     const auto a = open_port(first, driver);
     const auto b = open_port(second, driver);
     std::printf("frames_64 %.4f M/s\n", frame_rate(*a, *b, 64) / 1e6);
+    std::printf("frames_path %.4f M/s\n", frame_rate(*a, *b, bytes) / 1e6);
     const std::size_t full = kHeader + a->mtu();
     std::printf("frames_full %.4f GB/s\n", frame_rate(*a, *b, full) * static_cast<double>(full) / 1e9);
     while (take(*b) != 0) {
@@ -174,14 +176,14 @@ void udp_client(const char* host, const char* port) {
 int main(int argc, char** argv) {
     try {
         const std::string what = argc > 1 ? argv[1] : "";
-        if (what == "frames" && argc == 5)
-            frames(argv[2], argv[3], argv[4]);
+        if (what == "frames" && argc == 6)
+            frames(argv[2], argv[3], argv[4], std::strtoul(argv[5], nullptr, 10));
         else if (what == "udp-server" && argc == 3)
             udp_server(argv[2]);
         else if (what == "udp-client" && argc == 4)
             udp_client(argv[2], argv[3]);
         else
-            throw std::runtime_error("frames A B DRIVER | udp-server PORT | udp-client ADDRESS PORT");
+            throw std::runtime_error("frames A B DRIVER BYTES | udp-server PORT | udp-client ADDRESS PORT");
         return 0;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "bench_links: %s\n", error.what());

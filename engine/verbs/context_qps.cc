@@ -132,6 +132,9 @@ int Context::modify_qp(const ipc::ModifyQpRequest& request) {
     Qp* qp = qp_of(request.handle);
     if (qp == nullptr) return ENOENT;
     if (qp->init().hash.table != nullptr) return EOPNOTSUPP;  // its work queues have the states
+    const std::uint32_t next = request.attributes.state;
+    if ((request.mask & IBV_QP_STATE) != 0 && (next == IBV_QPS_ERR || next == IBV_QPS_RESET))
+        adapter_.pay_debts(*qp);
     return qp->modify(request.attributes, request.mask);
 }
 

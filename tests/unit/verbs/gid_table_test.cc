@@ -28,6 +28,7 @@ struct Interface final : net::Uplink {
     [[nodiscard]] std::vector<net::Gid> gids() const override { return addresses; }
     std::uint8_t take_changes() override { return 0; }
     std::vector<Counter> counters() override { return {}; }
+    void listen(net::FrameListener* /*listener*/) override {}
 };
 
 net::Gid ipv6(std::uint8_t first, std::uint8_t second, std::uint8_t last) {

@@ -34,6 +34,9 @@ constexpr std::uint64_t tag_of(Kind kind, std::uint32_t session = 0) {
 }
 
 constexpr int kHousekeepingMs = 250;
+/// Between two looks at what the tree's counters should show: every one that has changed is a file to be
+/// made, some milliseconds of a CPU for a busy engine.
+constexpr std::uint64_t kCountersNs = 1'000'000'000;
 constexpr int kBacklogRetryMs = 2;
 constexpr int kCaptureMs = 10;  ///< between two looks into its buffer
 /// Looks for another request before sleeping: clients make objects in rows, and each wake-up of a sleeper
@@ -96,6 +99,7 @@ void Engine::run(int signal_fd) {
     if (!watch(signal_fd, tag_of(kSignal), EPOLLIN))
         throw std::system_error(errno, std::generic_category(), "watching for signals");
     std::uint64_t next_housekeeping = verbs::monotonic_now();
+    std::uint64_t next_counters = next_housekeeping;
     std::uint64_t next_capture = 0;
     while (true) {
         epoll_event events[64];
@@ -124,6 +128,9 @@ void Engine::run(int signal_fd) {
         if (verbs::monotonic_now() >= next_housekeeping) {
             next_housekeeping = verbs::monotonic_now() + std::uint64_t{kHousekeepingMs} * 1'000'000;
             look = true;
+        }
+        if (verbs::monotonic_now() >= next_counters) {
+            next_counters = verbs::monotonic_now() + kCountersNs;
             update_counters();
         }
         if (!look) continue;

@@ -190,7 +190,7 @@ TEST_F(RoceUplinkTest, AListenerHearsTheFramesThatAreOnTheWire) {
     ASSERT_EQ(listener.sent.size(), 2U);
     EXPECT_TRUE(
         std::equal(listener.sent.begin(), listener.sent.end(), port_->sent.begin(), port_->sent.end()));
-    EXPECT_EQ(listener.received, std::vector{theirs});
+    EXPECT_EQ(listener.received, std::vector<Listener::Frame>{theirs});
     EXPECT_EQ(listener.psns, (std::vector<std::uint32_t>{2, 1, 0}));
     uplink_->listen(nullptr);
     send(0x0A090002, 3);

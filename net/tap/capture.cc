@@ -70,12 +70,7 @@ void Capture::encode_frame(const CapturePort& port, CaptureDirection direction, 
 void Capture::add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns, const Packet& packet,
                   std::uint32_t source_qp) {
     if (done() || port >= ports_.size() || !wanted(port, packet, source_qp)) return;
-    ++seen_[port];
-    if (buffer_.size() + packet.payload.size() + kBlockOverhead > options_.buffer_bytes) {
-        ++lost_[port];
-        ++dropped_;
-        return;
-    }
+    if (!reserve(port, packet.payload.size())) return;
     const std::size_t header = ports_[port].ethernet ? 0 : kErfHeaderBytes;
     encode_frame(ports_[port], direction, packet);
     std::size_t kept = frame_.size();
@@ -86,6 +81,25 @@ void Capture::add(std::uint32_t port, CaptureDirection direction, std::uint64_t 
     append_packet(buffer_, port, time_ns, std::span(frame_).first(kept),
                   static_cast<std::uint32_t>(frame_.size()), direction);
     ++packets_;
+}
+
+void Capture::add_frame(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns,
+                        std::span<const std::byte> frame, const Packet& packet, std::uint32_t source_qp) {
+    if (done() || port >= ports_.size() || !wanted(port, packet, source_qp)) return;
+    if (!reserve(port, frame.size())) return;
+    const std::size_t kept =
+        options_.snap == 0 ? frame.size() : std::min<std::size_t>(frame.size(), options_.snap);
+    append_packet(buffer_, port, time_ns, frame.first(kept), static_cast<std::uint32_t>(frame.size()),
+                  direction);
+    ++packets_;
+}
+
+bool Capture::reserve(std::uint32_t port, std::size_t bytes) {
+    ++seen_[port];
+    if (buffer_.size() + bytes + kBlockOverhead <= options_.buffer_bytes) return true;
+    ++lost_[port];
+    ++dropped_;
+    return false;
 }
 
 std::vector<std::byte> Capture::take(bool last, std::uint64_t time_ns) {

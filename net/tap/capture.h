@@ -2,15 +2,17 @@
 //
 // The lane adds; another thread, with the lane's baton in hand, takes. Between the two is a buffer with a
 // limit: what does not fit is counted as dropped, in the file, too. An InfiniBand port's packets appear as on
-// its link (LRH to VCRC, each in an ERF record), an Ethernet port's as RoCE v2 frames; the CRCs are those
-// that a wire would show. A RoCE frame between ports of the engine never had MAC addresses: it gets those of
-// the ports with its GIDs, of a multicast group by rule, of anybody else what the GID tells or a locally
+// its link (LRH to VCRC, each in an ERF record), an Ethernet port's as RoCE v2 frames. A frame that left the
+// engine, or came from outside, is the very frame: its bytes are given with the packet. Between ports of the
+// engine there are no frames; one is made as a wire would show it, CRCs included. It gets the MAC addresses
+// of the ports with its GIDs, of a multicast group by rule, of anybody else what the GID tells or a locally
 // administered one made of it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,9 @@ class Capture {
     /// packet does not tell; else 0.
     void add(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns, const Packet& packet,
              std::uint32_t source_qp = 0);
+    /// The same of a packet that travels in this frame (without FCS) of an Ethernet port's.
+    void add_frame(std::uint32_t port, CaptureDirection direction, std::uint64_t time_ns,
+                   std::span<const std::byte> frame, const Packet& packet, std::uint32_t source_qp = 0);
     /// An Ethernet port has these addresses from now on.
     void set_addresses(std::uint32_t port, const MacAddress& mac, const std::vector<Gid>& gids);
     /// What has gathered; the buffer is empty then. `last` appends the statistics.
@@ -60,6 +65,8 @@ class Capture {
     [[nodiscard]] MacAddress mac_of(const Gid& gid) const;
     void remember_addresses();
     void encode_frame(const CapturePort& port, CaptureDirection direction, const Packet& packet);
+    /// Takes note of a packet that is wanted; false if the buffer has no room for so many bytes of it.
+    bool reserve(std::uint32_t port, std::size_t bytes);
 
     std::vector<CapturePort> ports_;
     std::map<Gid, MacAddress> macs_;  ///< of the engine's Ethernet ports

@@ -80,7 +80,8 @@ def check_infiniband_crcs(frame, icrc):
     masked = bytearray(frame[:-6])
     masked[0] |= 0xF0  # VL
     bth = 8
-    if frame[1] & 3 == 3:  # a GRH: traffic class, flow label, hop limit
+    if frame[1] & 3 == 3:  # a GRH: the whole LRH, traffic class, flow label, hop limit
+        masked[:8] = b"\xff" * 8
         masked[8] |= 0x0F
         masked[9:12] = b"\xff\xff\xff"
         masked[15] = 0xFF

@@ -89,8 +89,8 @@ TEST(RoceFrame, Ipv4FrameByteForByte) {
     EXPECT_TRUE(std::equal(want.begin(), want.end(), frame.begin()));
     // The ICRC covers ones in place of the LRH, of type of service, TTL, both checksums, and Resv8a of the
     // BTH.
-    std::vector<std::byte> covered(8, std::byte{0xFF});
-    covered.insert(covered.end(), want.begin() + 14, want.end());
+    std::vector<std::byte> covered(want.begin() + 14 - 8, want.end());
+    std::fill_n(covered.begin(), 8, std::byte{0xFF});
     for (const std::size_t at : {8 + 1, 8 + 8, 8 + 10, 8 + 11, 8 + 20 + 6, 8 + 20 + 7, 8 + 28 + 4})
         covered[at] = std::byte{0xFF};
     const std::uint32_t icrc = bitwise_crc32(covered);
@@ -105,8 +105,8 @@ TEST(RoceFrame, Ipv6IcrcByItsDefinition) {
     EXPECT_EQ(frame[14], std::byte{0x66});  // version 6, traffic class 6A
     EXPECT_EQ(frame[15], std::byte{0xA5});
     EXPECT_EQ(frame[19], std::byte{32});
-    std::vector<std::byte> covered(8, std::byte{0xFF});
-    covered.insert(covered.end(), frame.begin() + 14, frame.end() - 4);
+    std::vector<std::byte> covered(frame.begin() + 14 - 8, frame.end() - 4);
+    std::fill_n(covered.begin(), 8, std::byte{0xFF});
     covered[8] |= std::byte{0x0F};
     for (const std::size_t at : {8 + 1, 8 + 2, 8 + 3, 8 + 7, 8 + 40 + 6, 8 + 40 + 7, 8 + 48 + 4})
         covered[at] = std::byte{0xFF};

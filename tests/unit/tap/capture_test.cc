@@ -116,6 +116,41 @@ TEST(Capture, AnEthernetPortsPacketIsARoceFrame) {
     EXPECT_EQ(got.grh.sgid, roce.grh.sgid);
 }
 
+TEST(Capture, AFrameOfTheWireIsKeptByteForByte) {
+    Capture capture(kPorts, {.qp = 0x1234});
+    capture.take(false, 0);
+    std::vector<std::byte> frame(61);
+    for (std::size_t i = 0; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(i * 7);
+    capture.add_frame(1, CaptureDirection::kOutbound, 0x1122334455667788, frame, packet({}));
+    Packet other = packet({});
+    other.bth.dest_qp = 7;
+    capture.add_frame(1, CaptureDirection::kInbound, 2, frame, other);
+    capture.add_frame(1, CaptureDirection::kInbound, 3, frame, other, 0x1234);
+    const auto blocks = blocks_of(capture.take(false, 0));
+    ASSERT_EQ(blocks.size(), 2U) << "to the queue pair and from it";
+    const Block& block = blocks[0];
+    EXPECT_EQ(block.at<std::uint32_t>(0), 1U);
+    EXPECT_EQ(block.at<std::uint32_t>(4), 0x11223344U);
+    ASSERT_EQ(block.at<std::uint32_t>(12), frame.size());
+    EXPECT_EQ(block.at<std::uint32_t>(16), frame.size());
+    EXPECT_TRUE(std::equal(frame.begin(), frame.end(), block.body.begin() + 20));
+    EXPECT_EQ(block.at<std::uint32_t>(20 + 64 + 4), 2U) << "outbound";
+    EXPECT_EQ(blocks[1].at<std::uint32_t>(20 + 64 + 4), 1U) << "inbound";
+}
+
+TEST(Capture, OfAFrameTheSnapLengthIsKept) {
+    Capture capture(kPorts, {.snap = 20, .buffer_bytes = 1000});
+    capture.take(false, 0);
+    const std::vector<std::byte> frame(700);
+    capture.add_frame(1, CaptureDirection::kInbound, 1, frame, packet({}));
+    capture.add_frame(1, CaptureDirection::kInbound, 2, std::vector<std::byte>(1000), packet({}));
+    const auto blocks = blocks_of(capture.take(false, 0));
+    ASSERT_EQ(blocks.size(), 1U);
+    EXPECT_EQ(blocks[0].at<std::uint32_t>(12), 20U);
+    EXPECT_EQ(blocks[0].at<std::uint32_t>(16), frame.size());
+    EXPECT_EQ(capture.dropped(), 1U);
+}
+
 TEST(Capture, SnapLengthPortAndQpFilter) {
     Capture capture(kPorts, {.port = 0, .qp = 0x1234, .snap = 30});
     capture.take(false, 0);

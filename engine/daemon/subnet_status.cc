@@ -1,19 +1,14 @@
 #include "engine/daemon/subnet_status.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "engine/daemon/status_text.h"
 
 namespace uib::daemon {
 
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string hex(std::uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%016llx", static_cast<unsigned long long>(value));
-    return text;
-}
 
 const char* name_of(management::SmState state) {
     switch (state) {
@@ -43,6 +38,28 @@ ordered_json node_json(const management::Node& node, unsigned port) {
             {"lmc", info.lmc}};
 }
 
+ordered_json general_json(const management::GeneralServices& general) {
+    const management::GroupMemberships::Counters& counters = general.memberships().counters();
+    const management::GeneralServices::Drops& drops = general.drops();
+    ordered_json memberships = ordered_json::array();
+    for (const auto& membership : general.memberships().list())
+        memberships.push_back({{"group", gid_text(membership.group)},
+                               {"adapter", membership.adapter},
+                               {"mlid", membership.mlid},
+                               {"registered", membership.registered}});
+    return {{"memberships", memberships},
+            {"membership_requests", counters.requests},
+            {"membership_refused", counters.refused},
+            {"membership_unanswered", counters.unanswered},
+            {"drops",
+             {{"pkey", drops.pkey},
+              {"qkey", drops.qkey},
+              {"malformed", drops.malformed},
+              {"management_class", drops.management_class},
+              {"not_master", drops.not_master},
+              {"unexpected", drops.unexpected}}}};
+}
+
 }  // namespace
 
 ordered_json subnets_json(const verbs::Adapter& adapter) {
@@ -59,6 +76,7 @@ ordered_json subnets_json(const verbs::Adapter& adapter) {
             shown["manager"] = name_of(manager->state());
             shown["manager_guid"] = hex(manager->guid());
             shown["sweeps"] = manager->sweeps();
+            shown["settled"] = manager->settled();
         }
         ordered_json list = ordered_json::array();
         for (std::size_t i = 0; i < nodes.adapters(); ++i)
@@ -70,6 +88,8 @@ ordered_json subnets_json(const verbs::Adapter& adapter) {
             drops[net::name_of(static_cast<net::SwitchDrop>(cause))] =
                 subnet.fabric->dropped(static_cast<net::SwitchDrop>(cause));
         shown["switch_drops"] = drops;
+        if (all.empty() && adapter.general() != nullptr)  // of the first subnet
+            shown["general_services"] = general_json(*adapter.general());
         all.push_back(shown);
     }
     return all;

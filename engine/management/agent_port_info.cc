@@ -105,6 +105,7 @@ std::uint16_t port_info(Node& node, const Request& request, Data data) {
         // A CA's port is set through itself only.
         if (!node.is_switch() && port != request.port) return net::kMadInvalidValue;
         if (!set_port(node, port, data, reregister)) status = net::kMadInvalidValue;
+        node.port(port).reregistrations += static_cast<std::uint32_t>(reregister);
         node.changed(port);
     }
     PortInfo shown = node.port(port).info;

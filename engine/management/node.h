@@ -36,6 +36,9 @@ struct NodePort {
     std::array<VlArbitrationBlock, 4> vl_arbitration{};
     /// When the lease of the M_Key ends (14.2.4.2).
     Time lease_ends = kNever;
+    /// How often ClientReregister has been set: what was registered with subnet administration is to be
+    /// registered anew.
+    std::uint32_t reregistrations = 0;
 };
 
 class Node {

@@ -21,7 +21,7 @@ class SmpRequests {
     struct Options {
         Time timeout = 200'000'000;
         unsigned attempts = 4;
-        std::size_t window = 32;
+        std::size_t window = 8;  ///< a link's queue of VL15 holds twice as many
     };
 
     /// `port`: where the requests leave. The node outlives this.

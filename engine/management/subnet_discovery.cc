@@ -139,9 +139,15 @@ void SubnetManager::elect() {
     const auto is_master = [](const OtherManager& other) {
         return other.info.sm_state() == SmState::kMaster;
     };
-    if (taking_over || state_ != SmState::kMaster || std::any_of(others_.begin(), others_.end(), is_master)) {
+    const bool new_term = taking_over || state_ != SmState::kMaster;
+    if (new_term || std::any_of(others_.begin(), others_.end(), is_master)) {
         programmed_.clear();
         lanes_set_.clear();
+    }
+    // Who was a member is known by those who have been master since; the ports tell it again.
+    if (new_term) {
+        groups_.clear();
+        present_.clear();
     }
     state_ = SmState::kMaster;
     identify();

@@ -11,7 +11,8 @@
 //   highest
 //               priority wins, then the lowest GUID. A master that finds a better manager hands over to it;
 //               one that finds a worse master goes on and waits to be handed over to.
-//   identify    LIDs, path MTU, VLs: what differs is set
+//   identify    LIDs, path MTU, VLs: what differs is set; ports that are new to this master are told to
+//               register their multicast memberships with it
 //   tables      forwarding tables (routes.cc), P_Keys, SL to VL, VL arbitration: what differs is set
 //   arm, activate   port states
 // A master looks at its switches each sweep interval whether a port has changed, and sweeps if so, and now
@@ -22,9 +23,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "engine/management/administration_mad.h"
 #include "engine/management/smp_node.h"
 #include "engine/management/smp_requests.h"
 #include "engine/management/topology.h"
@@ -54,10 +57,17 @@ class SubnetManager final : public SmpManager {
     void on_timer(Time now);
     [[nodiscard]] Time next_deadline() const;
 
-    /// The port becomes a member of the group, which is made if need be; its multicast LID, or 0 if this
-    /// manager is not master or no multicast LID is left.
-    net::Lid join(const net::Gid& group, std::uint64_t port_guid, Time now);
-    void leave(const net::Gid& group, std::uint64_t port_guid, Time now);
+    // -- subnet administration (subnet_groups.cc) --
+    /// The answer to a request that came from `from`; nothing if this manager is not master. Knows
+    /// McMemberRecord only.
+    std::optional<AdministrationMad> on_administration(const AdministrationMad& request, net::Lid from,
+                                                       Time now);
+    /// The port becomes a member of the group, which is made as `wanted` says if need be. Its multicast LID:
+    /// the wanted one if the switches have it (groups may share one), else one that is free; 0 if this
+    /// manager is not master or none is left.
+    net::Lid join(const McMemberRecord& wanted, std::uint64_t port_guid, Time now);
+    /// False if the port has no such state in the group. Without a full member the group is gone.
+    bool leave(const net::Gid& group, std::uint64_t port_guid, std::uint8_t join_state, Time now);
 
     [[nodiscard]] SmState state() const { return state_; }
     [[nodiscard]] std::uint64_t guid() const { return guid_; }
@@ -132,7 +142,17 @@ class SubnetManager final : public SmpManager {
                    std::map<std::uint32_t, std::array<std::byte, net::kSmpDataBytes>>& held);
     void set_virtual_lanes(NodeIndex index, unsigned port);
     void set_pkeys(NodeIndex index);
+    void note_presence(const NodeRecord& node);
+
+    // subnet_groups.cc
+    std::uint16_t administer(AdministrationMad& mad, net::Lid from, Time now);
+    std::uint16_t set_membership(const McMemberRecord& wanted, std::uint64_t components, net::Lid from,
+                                 Time now);
+    [[nodiscard]] std::uint16_t check_member(const McMemberRecord& wanted, net::Lid from) const;
+    [[nodiscard]] net::Lid choose_mlid(net::Lid wanted) const;
+    [[nodiscard]] McMemberRecord record_of(const net::Gid& group, const net::Gid& port) const;
     [[nodiscard]] MulticastMembers members() const;
+    void forget_absent_members();
     void regroup(Time now);
 
     SmpNode& node_;
@@ -162,10 +182,11 @@ class SubnetManager final : public SmpManager {
     std::map<std::uint64_t, Programmed> programmed_;          ///< by switch GUID
     std::set<std::uint64_t> present_;                         ///< ports that the last sweep as master found
     std::set<std::uint64_t> fresh_;                           ///< ports that showed no LID in this sweep
+    std::set<std::uint64_t> unregistered_;                    ///< ports to be told to register anew
     std::set<std::pair<std::uint64_t, unsigned>> lanes_set_;  ///< ports whose VL tables are set
     struct Group {
-        net::Lid mlid = 0;
-        std::set<std::uint64_t> ports;
+        McMemberRecord record;                        ///< without a member
+        std::map<std::uint64_t, std::uint8_t> ports;  ///< join states by port GUID
     };
     std::map<net::Gid, Group> groups_;
 };

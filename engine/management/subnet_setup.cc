@@ -33,20 +33,26 @@ Block encoded(const PortInfo& info) {
 void SubnetManager::identify() {
     phase_ = Phase::kIdentify;
     lids_.assign(topology_, options_.lmc);
+    forget_absent_members();
     routes_ = compute_routes(topology_, lids_, options_.lmc, members());
     for (NodeIndex index = 0; index < topology_.nodes().size(); ++index) {
         const NodeRecord& node = topology_.node(index);
-        // One that has started anew, or that was away, holds what nobody here knows.
-        if (fresh_.contains(node.guid()) || !present_.contains(node.guid())) {
-            programmed_.erase(node.guid());
-            std::erase_if(lanes_set_, [&](const auto& entry) { return entry.first == node.guid(); });
-        }
+        note_presence(node);
         if (node.is_switch()) identify_switch(index);
         for (unsigned port = 0; port < node.ports.size(); ++port)
             if (node.ports[port].known) identify_port(index, port);
     }
     present_.clear();
     for (const NodeRecord& node : topology_.nodes()) present_.insert(node.guid());
+}
+
+// One that has started anew, or that was away, holds what nobody here knows, and has registered with nobody
+// or somebody else.
+void SubnetManager::note_presence(const NodeRecord& node) {
+    if (!fresh_.contains(node.guid()) && present_.contains(node.guid())) return;
+    programmed_.erase(node.guid());
+    std::erase_if(lanes_set_, [&](const auto& entry) { return entry.first == node.guid(); });
+    if (!node.is_switch()) unregistered_.insert(node.guid());
 }
 
 void SubnetManager::identify_switch(NodeIndex index) {
@@ -82,9 +88,12 @@ void SubnetManager::identify_port(NodeIndex index, unsigned port) {
     } else if (port != node.end_port()) {
         return;
     }
-    if (encoded(comparable(wanted)) == encoded(comparable(record.info))) return;
-    wanted.client_reregister =
-        record.info.master_sm_lid != 0 && record.info.master_sm_lid != wanted.master_sm_lid ? 1 : 0;
+    if (!node.is_switch() && record.info.master_sm_lid != wanted.master_sm_lid)
+        unregistered_.insert(node.guid());
+    const bool can_register = (record.info.capability_mask & kIsClientReregistration) != 0;
+    wanted.client_reregister = can_register && unregistered_.contains(node.guid()) ? 1 : 0;
+    if (wanted.client_reregister == 0 && encoded(comparable(wanted)) == encoded(comparable(record.info)))
+        return;
     set_port(index, port, wanted, kStateNoChange);
 }
 
@@ -101,6 +110,7 @@ void SubnetManager::set_port(NodeIndex index, unsigned port, const PortInfo& wan
                       PortInfo& held = topology_.node(index).ports[port].info;
                       held = decode_port_info(reply->data);
                       held.client_reregister = 0;
+                      if (sent.client_reregister != 0) unregistered_.erase(topology_.node(index).guid());
                   }));
 }
 
@@ -138,7 +148,10 @@ void SubnetManager::set_block(NodeIndex index, AttributeId attribute, std::uint3
     requests_.set(topology_.node(index).path, attribute, modifier, block, [=, this](const net::Smp* reply) {
         if (reply != nullptr && reply->header.status == 0) return;
         incomplete_ = true;
-        programmed_.erase(guid);  // what it holds is unknown
+        // What the block holds is unknown.
+        Programmed& programmed = programmed_[guid];
+        (attribute == AttributeId::kLinearForwardingTable ? programmed.linear : programmed.multicast)
+            .erase(modifier);
     });
 }
 
@@ -159,10 +172,11 @@ void SubnetManager::set_multicast(NodeIndex index, const SwitchRoutes& routes) {
     const NodeRecord& node = topology_.node(index);
     Programmed& programmed = programmed_[node.guid()];
     std::map<std::uint32_t, Block> wanted;
-    // A new master does not know what another one left there.
-    for (const auto& [modifier, block] : programmed.multicast) wanted[modifier] = {};
+    // All of the table: a new master does not know what another one left there.
     const auto positions = static_cast<unsigned>(node.info.ports / net::kPortsPerPosition) + 1;
-    for (unsigned position = 0; position < positions; ++position) wanted[position << kPositionShift] = {};
+    for (unsigned position = 0; position < positions; ++position)
+        for (std::uint32_t block = 0; block * net::kMulticastBlock < node.switch_info.multicast_cap; ++block)
+            wanted[block | position << kPositionShift] = {};
     for (const auto& [mlid, mask] : routes.multicast) {
         const auto at = static_cast<std::size_t>(mlid - net::kMulticastLidFirst);
         for (unsigned position = 0; position < positions; ++position) {

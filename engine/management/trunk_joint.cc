@@ -156,8 +156,13 @@ void TrunkJoint::forward(std::size_t slot, std::span<const std::byte> bytes, Tim
         return;
     }
     if (packet.lrh.dlid >= net::kMulticastLidFirst) {
-        for (const PortIndex port : fabric_.members(packet.lrh.dlid))
-            if (port != first_ + slot) hand_over(port, slot, bytes, packet, now, deliver);
+        bool anyone = false;
+        for (const PortIndex port : fabric_.members(packet.lrh.dlid)) {
+            if (port == first_ + slot) continue;
+            anyone = true;
+            hand_over(port, slot, bytes, packet, now, deliver);
+        }
+        if (!anyone) ++counters_.no_route;
         return;
     }
     const PortIndex port = fabric_.route(packet.lrh.dlid);

@@ -142,7 +142,9 @@ bool Adapter::turn() {
     bool busy = receive_from_outside();
     busy |= take_doorbells();
     busy |= run_active();
+    busy |= send_general();
     busy |= deliver();
+    datagrams_.clear();
     mover_.end_turn();
     end_outside_turn();
     busy |= fire_timers();
@@ -233,6 +235,7 @@ bool Adapter::fire_timers() {
 
 bool Adapter::quiet() const {
     if (!active_.empty() || !wire_.empty() || must_poll_) return false;
+    if (general_ != nullptr && general_->next_deadline() <= now_) return false;
     return std::none_of(clients_.begin(), clients_.end(), [](Client* client) {
         return client->doorbells().top.load(std::memory_order_seq_cst) != 0;
     });
@@ -240,6 +243,7 @@ bool Adapter::quiet() const {
 
 transport::Time Adapter::next_deadline() const {
     return std::min({subnets_due_, moderation_due_, timers_.empty() ? transport::kNever : timers_.top().at,
+                     general_ == nullptr ? transport::kNever : general_->next_deadline(),
                      outside_deadline()});
 }
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "engine/management/engine_subnet.h"
+#include "engine/management/general_services.h"
 #include "engine/management/trunk_joint.h"
 #include "engine/memory/key_table.h"
 #include "engine/memory/mover.h"
@@ -89,7 +90,7 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::FaultTotals& fault_totals() const { return taps_.totals; }
     /// False if a capture runs already.
     bool start_capture(const net::CaptureOptions& options);
-    void stop_capture();
+    void stop_capture() { taps_.capture.reset(); }
     [[nodiscard]] net::Capture* capture() { return taps_.capture.get(); }
 
     // -- clients and objects (baton held) --
@@ -117,6 +118,8 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const std::vector<Subnet>& subnets() const { return subnets_; }
     /// nullptr unless there are several subnets.
     [[nodiscard]] const net::Router* router() const { return router_.get(); }
+    /// nullptr without links out of the engine: nobody could ask or be asked.
+    [[nodiscard]] const management::GeneralServices* general() const { return general_.get(); }
     XrcDomains& xrc() { return xrc_; }
     /// Sums over the device's QPs, living and gone.
     [[nodiscard]] transport::QpCounters qp_counters(const Device& device) const;
@@ -207,6 +210,8 @@ class Adapter final : public transport::Host {
     void start_subnets();
     void start_subnet(std::size_t number);
     void tend_subnets();
+    /// Of an InfiniBand device among its subnet's.
+    [[nodiscard]] std::size_t adapter_number(const Device& device) const;
     void follow_subnet(std::size_t number, std::size_t adapter);
     void address_router(const Device& device, net::Packet& packet) const;
     void pass_router(const net::Packet& packet);
@@ -215,10 +220,19 @@ class Adapter final : public transport::Host {
     void join_trunks();
     bool receive_from_links();
     void send_through(std::uint32_t port, const net::Packet& packet);
+    // adapter_general.cc
+    void start_general();
+    [[nodiscard]] bool has_general(const Device& device) const {
+        return general_ != nullptr && !device.ethernet() && device.subnet_number() == 0;
+    }
+    bool send_general();
+    void take_general(const Device& device, const net::Packet& packet);
+    void follow_membership(const Qp& qp, const net::Gid& gid, net::Lid mlid, bool member);
+    [[nodiscard]] net::Lid mlid_on_wire(const net::Packet& packet) const;
     // adapter_wire.cc
+    void put_on_wire(Device& device, const net::Packet& packet);
     void leave(Device& device, const net::Packet& packet);
     void enter(Device& device, const net::Packet& packet);
-    void pass_in(Device& device, const net::Packet& packet);
     void arrive(Device& device, const net::Packet& packet);
     void release_held();
     bool deliver();
@@ -258,11 +272,12 @@ class Adapter final : public transport::Host {
     std::vector<net::Packet> wire_;                      ///< packets of this turn
     std::vector<std::unique_ptr<net::IbTrunk>> trunks_;  ///< until they are joined
     std::vector<std::unique_ptr<management::TrunkJoint>> joints_;
-    std::vector<Device*> outside_;  ///< devices with uplinks
+    std::unique_ptr<management::GeneralServices> general_;
+    std::deque<management::GeneralServices::Datagram> datagrams_;  ///< of QP1, sent in this turn
+    std::vector<Device*> outside_;                                 ///< devices with uplinks
     PortTaps taps_;
-    std::vector<std::unique_ptr<UplinkTap>> uplink_taps_;  ///< while a capture runs
-    bool must_poll_ = false;                               ///< an uplink cannot wake the lane
-    bool drop_faults_ = false;                             ///< no rule is left and nothing is held
+    bool must_poll_ = false;    ///< an uplink cannot wake the lane
+    bool drop_faults_ = false;  ///< no rule is left and nothing is held
     bool ports_changed_ = false;
     std::vector<std::pair<const Device*, std::uint32_t>> port_events_;  ///< that clients have not been told
     Qp* running_ = nullptr;                                             ///< whose machine is sending

@@ -35,6 +35,7 @@ void Adapter::join_trunks() {
         first = next;
     }
     trunks_.clear();
+    start_general();
 }
 
 bool Adapter::receive_from_links() {

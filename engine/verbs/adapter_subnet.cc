@@ -16,12 +16,13 @@ namespace {
 constexpr std::uint64_t kSwitchGuid = 0x1'0000;
 constexpr std::uint64_t kRouterGuid = 0x2'0000;
 
-constexpr std::uint32_t kEventPortActive = 9;   // IBV_EVENT_PORT_ACTIVE
-constexpr std::uint32_t kEventPortError = 10;   // IBV_EVENT_PORT_ERR
-constexpr std::uint32_t kEventLidChange = 11;   // IBV_EVENT_LID_CHANGE
-constexpr std::uint32_t kEventPkeyChange = 12;  // IBV_EVENT_PKEY_CHANGE
-constexpr std::uint32_t kEventSmChange = 13;    // IBV_EVENT_SM_CHANGE
-constexpr std::uint32_t kEventGidChange = 18;   // IBV_EVENT_GID_CHANGE
+constexpr std::uint32_t kEventPortActive = 9;         // IBV_EVENT_PORT_ACTIVE
+constexpr std::uint32_t kEventPortError = 10;         // IBV_EVENT_PORT_ERR
+constexpr std::uint32_t kEventLidChange = 11;         // IBV_EVENT_LID_CHANGE
+constexpr std::uint32_t kEventPkeyChange = 12;        // IBV_EVENT_PKEY_CHANGE
+constexpr std::uint32_t kEventSmChange = 13;          // IBV_EVENT_SM_CHANGE
+constexpr std::uint32_t kEventClientReregister = 17;  // IBV_EVENT_CLIENT_REREGISTER
+constexpr std::uint32_t kEventGidChange = 18;         // IBV_EVENT_GID_CHANGE
 
 }  // namespace
 
@@ -104,10 +105,16 @@ void Adapter::tend_subnets() {
     }
 }
 
+std::size_t Adapter::adapter_number(const Device& device) const {
+    const std::vector<Device*>& devices = subnets_[device.subnet_number()].devices;
+    return static_cast<std::size_t>(std::find(devices.begin(), devices.end(), &device) - devices.begin());
+}
+
 // Something at the port of an InfiniBand device has been set: the device shows it, its clients are told.
 void Adapter::follow_subnet(std::size_t number, std::size_t adapter) {
     const Subnet& subnet = subnets_[number];
     const management::NodePort& port = subnet.nodes->port_of(adapter);
+    if (number == 0 && general_ != nullptr) general_->memberships().port_changed(adapter, now_);
     if (adapter >= subnet.devices.size()) {
         router_->set_lid(number, static_cast<net::Lid>(port.info.lid));
         return;
@@ -127,6 +134,7 @@ void Adapter::follow_subnet(std::size_t number, std::size_t adapter) {
     }
     if (now.lid != before.lid) note_port_event(device, kEventLidChange);
     if (now.sm_lid != before.sm_lid) note_port_event(device, kEventSmChange);
+    if (now.reregistrations != before.reregistrations) note_port_event(device, kEventClientReregister);
     if (pkeys != device.pkeys()) note_port_event(device, kEventPkeyChange);
     if (gids != device.gids()) note_port_event(device, kEventGidChange);
     if (was_active != device.active())

@@ -7,22 +7,8 @@
 #include "engine/verbs/qp.h"
 #include "net/wire/codec.h"
 #include "net/wire/gid.h"
-#include "net/wire/opcode_table.h"
 
 namespace uib::verbs {
-
-namespace {
-
-/// Only datagrams tell on the wire whose they are; an uplink's choice of a UDP port and a capture want to
-/// know it of all packets. So the place in the DETH is filled where there is none, too, unless a fault rule
-/// had held the packet: it knows already, and the sender is another now.
-void name_source(const Qp* sender, net::Packet& packet) {
-    if (sender == nullptr || packet.deth.source_qp != 0) return;
-    if ((net::kOpcodes[packet.bth.opcode].headers & net::kDeth) == 0)
-        packet.deth.source_qp = sender->number();
-}
-
-}  // namespace
 
 std::uint32_t Adapter::send_room() const {
     auto room = static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
@@ -36,32 +22,37 @@ std::uint32_t Adapter::send_room() const {
 
 void Adapter::send(const net::Packet& packet) {
     ++progress_;
-    Device& device = running_->device();
+    put_on_wire(running_->device(), packet);
+}
+
+void Adapter::put_on_wire(Device& device, const net::Packet& packet) {
     if (taps_.faults == nullptr) {
         leave(device, packet);
         return;
     }
-    net::Packet own = packet;
-    name_source(running_, own);
-    taps_.faults->pass(now_, device.port(), true, own,
+    taps_.faults->pass(now_, device.port(), true, packet,
                        [&](const net::Packet& passed) { leave(device, passed); });
 }
 
 // Out of the port: packets to ports of this engine stay on the internal wire, the rest takes the uplink.
 void Adapter::leave(Device& device, const net::Packet& packet) {
+    if (!device.ethernet() && !device.active()) {  // 7.2: a link that is not active carries no data
+        ++fabric_.counters(device.port()).xmit_discards;
+        return;
+    }
     wire_.push_back(packet);
     net::Packet& out = wire_.back();
     ethernet_paths_.resolve(device.ethernet(), out);
     out.subnet = device.subnet_number();
+    if (has_general(device) && out.lrh.dlid >= net::kMulticastLidFirst) out.lrh.dlid = mlid_on_wire(out);
     if (router_ != nullptr && out.has_grh) address_router(device, out);
     fabric_.count_sent(device.port(), out);
-    name_source(running_, out);
+    if (taps_.capture != nullptr)
+        taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out,
+                     running_ != nullptr ? running_->number() : 0);
+    if (device.uplink() == nullptr) return;
     const bool multicast = out.lrh.dlid >= net::kMulticastLidFirst;
-    const bool outside = device.uplink() != nullptr && (multicast || out.lrh.dlid == 0);
-    // Of what goes outside the uplink tells, with the frame, once there is one.
-    if (taps_.capture != nullptr && !outside)
-        taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out, out.deth.source_qp);
-    if (!outside) return;
+    if (!multicast && out.lrh.dlid != 0) return;
     ++statistics_.packets;
     if (device.active()) device.uplink()->send(out);
     if (!multicast) wire_.pop_back();
@@ -122,14 +113,9 @@ void Adapter::deliver_unicast(const net::Packet& packet) {
     enter(*devices_[port], packet);
 }
 
-// Into a port, from inside.
+// Into a port, from inside or outside.
 void Adapter::enter(Device& device, const net::Packet& packet) {
     if (taps_.capture != nullptr) taps_.record(device.port(), net::CaptureDirection::kInbound, now_, packet);
-    pass_in(device, packet);
-}
-
-// Into a port, captured already.
-void Adapter::pass_in(Device& device, const net::Packet& packet) {
     if (taps_.faults == nullptr) {
         arrive(device, packet);
         return;
@@ -149,8 +135,14 @@ void Adapter::arrive(Device& device, const net::Packet& packet) {
     }
     fabric_.count_received(device.port(), packet);
     if (packet.bth.dest_qp == net::kMulticastQp && packet.has_grh && net::is_multicast(packet.grh.dgid)) {
-        for (Qp* qp : multicast_.members(packet.grh.dgid, packet.lrh.dlid))
-            if (&qp->device() == &device) deliver_to(*qp, packet);
+        const net::Lid mlid = has_general(device) ? MulticastGroups::kAnyLid : packet.lrh.dlid;
+        multicast_.find_members(packet.grh.dgid, mlid, device, receivers_);
+        if (receivers_.empty()) ++fabric_.counters(device.port()).multicast_drops;
+        for (Qp* qp : receivers_) deliver_to(*qp, packet);
+        return;
+    }
+    if (packet.bth.dest_qp == management::kGeneralServicesQp && has_general(device)) {
+        take_general(device, packet);
         return;
     }
     Qp* qp = qp_numbered(packet.bth.dest_qp);
@@ -165,15 +157,18 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
     // IBA 9.6.1.1: a multicast packet needs a GRH, a multicast DGID, and at least one QP attached.
     const bool valid =
         packet.has_grh && net::is_multicast(packet.grh.dgid) && packet.bth.dest_qp == net::kMulticastQp;
-    const bool members = valid && !multicast_.members(packet.grh.dgid, packet.lrh.dlid).empty();
-    const auto source = subnets_[packet.subnet].fabric->route(packet.lrh.slid);
-    if (!members && source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
+    const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
+    const bool by_gid = general_ != nullptr && !ethernet && packet.subnet == 0;
+    const net::Lid mlid = by_gid ? MulticastGroups::kAnyLid : packet.lrh.dlid;
+    const bool members = valid && multicast_.has_members(packet.grh.dgid, mlid);
+    bool onward = false;
     // Also to the QP that sent it, if it is attached (IBA 7.10.2, o7-13.1.1 rule 13). Neither link layer
     // reaches the other.
-    const bool ethernet = packet.lrh.slid >= EthernetPaths::kFirstLid;
     for (const auto port : fabric_.members(packet.lrh.dlid)) {
         if (port >= devices_.size()) {
-            if (!ethernet && packet.subnet == 0) send_through(port, packet);
+            if (ethernet || packet.subnet != 0) continue;
+            send_through(port, packet);
+            onward = true;
             continue;
         }
         Device& device = *devices_[port];
@@ -184,6 +179,9 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
             fabric_.count_received(port, packet);
         }
     }
+    if (members || onward) return;
+    const auto source = subnets_[packet.subnet].fabric->route(packet.lrh.slid);
+    if (source != net::InternalSwitch::kNoPort) ++fabric_.counters(source).multicast_drops;
 }
 
 void Adapter::deliver_to(Qp& qp, const net::Packet& packet) {

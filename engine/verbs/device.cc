@@ -49,15 +49,6 @@ constexpr std::uint64_t eui64_of(const net::MacAddress& mac) {
     return id;
 }
 
-net::Gid make_gid(std::uint64_t prefix, std::uint64_t id) {
-    net::Gid gid{};
-    for (unsigned i = 0; i < 8; ++i) {
-        gid[i] = static_cast<std::uint8_t>(prefix >> (56 - 8 * i));
-        gid[8 + i] = static_cast<std::uint8_t>(id >> (56 - 8 * i));
-    }
-    return gid;
-}
-
 }  // namespace
 
 Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::InternalSwitch& fabric,
@@ -73,7 +64,7 @@ Device::Device(DeviceConfig config, std::uint32_t index, net::Lid lid, net::Inte
       port_(ethernet() ? fabric.add_port(lid) : fabric.add_port()),
       gids_(Limits::kGids),
       pkeys_{0xFFFF} {
-    gids_[0] = make_gid(kLinkLocalPrefix, ethernet() ? eui64_of(mac_) : guid_);
+    gids_[0] = net::gid_of(kLinkLocalPrefix, ethernet() ? eui64_of(mac_) : guid_);
 }
 
 void Device::attach(std::unique_ptr<net::Uplink> uplink) {
@@ -94,9 +85,10 @@ void Device::follow_subnet(const management::NodePort& port) {
                static_cast<std::uint8_t>(info.subnet_timeout),
                static_cast<std::uint8_t>(info.port_state),
                static_cast<std::uint8_t>(info.neighbor_mtu),
-               static_cast<std::uint32_t>(info.capability_mask)};
+               static_cast<std::uint32_t>(info.capability_mask),
+               port.reregistrations};
     for (std::size_t i = 0; i < std::min(gids_.size(), port.guids.size()); ++i)
-        gids_[i] = port.guids[i] == 0 ? net::Gid{} : make_gid(info.gid_prefix, port.guids[i]);
+        gids_[i] = port.guids[i] == 0 ? net::Gid{} : net::gid_of(info.gid_prefix, port.guids[i]);
     // Connections look at the entries in place.
     std::copy_n(port.pkeys.begin(), std::min(port.pkeys.size(), pkeys_.size()), pkeys_.begin());
 }

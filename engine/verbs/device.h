@@ -102,6 +102,7 @@ struct SubnetPort {
     std::uint8_t state = 1;  ///< ibv_port_state
     std::uint8_t mtu = 5;    ///< ibv_mtu of the links
     std::uint32_t capabilities = 0;
+    std::uint32_t reregistrations = 0;  ///< how often registering anew has been asked for
     bool operator==(const SubnetPort&) const = default;
 };
 

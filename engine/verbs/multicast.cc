@@ -15,12 +15,6 @@ net::Lid lid_on_port(const Qp& qp, const net::Gid& gid, net::Lid given) {
     return qp.device().ethernet() ? EthernetPaths::multicast_lid(gid) : given;
 }
 
-/// Whether a QP of the same port as `qp` is in the list.
-bool has_port_of(const std::vector<Qp*>& qps, const Qp& qp) {
-    return std::any_of(qps.begin(), qps.end(),
-                       [&qp](const Qp* other) { return &other->device() == &qp.device(); });
-}
-
 }  // namespace
 
 int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid given_mlid) {
@@ -33,21 +27,27 @@ int MulticastGroups::attach(Qp& qp, const net::Gid& gid, net::Lid given_mlid) {
     std::vector<Qp*>& qps = groups_[key];
     if (std::find(qps.begin(), qps.end(), &qp) != qps.end()) return 0;
     if (qps.size() >= Limits::kMaxMulticastQps) return ENOMEM;
-    net::Uplink* const uplink = qp.device().uplink();
-    if (uplink != nullptr && !has_port_of(qps, qp)) uplink->join(gid);
+    const bool news = !is_member(gid, qp.device());
     qps.push_back(&qp);
     ++qp.multicast_groups;
     fabric_.join(mlid, qp.device().port());
+    if (news) tell(qp, gid, mlid, true);
     return 0;
 }
 
-void MulticastGroups::remove(std::map<Key, std::vector<Qp*>>::iterator group, Qp& qp) {
+void MulticastGroups::remove(Groups::iterator group, Qp& qp) {
+    const auto [gid, mlid] = group->first;
     std::erase(group->second, &qp);
     --qp.multicast_groups;
-    fabric_.leave(group->first.second, qp.device().port());
-    net::Uplink* const uplink = qp.device().uplink();
-    if (uplink != nullptr && !has_port_of(group->second, qp)) uplink->leave(group->first.first);
+    fabric_.leave(mlid, qp.device().port());
     if (group->second.empty()) groups_.erase(group);
+    if (!is_member(gid, qp.device())) tell(qp, gid, mlid, false);
+}
+
+void MulticastGroups::tell(const Qp& qp, const net::Gid& gid, net::Lid mlid, bool member) const {
+    if (net::Uplink* const uplink = qp.device().uplink(); uplink != nullptr)
+        member ? uplink->join(gid) : uplink->leave(gid);
+    if (listener_) listener_(qp, gid, mlid, member);
 }
 
 int MulticastGroups::detach(Qp& qp, const net::Gid& gid, net::Lid mlid) {
@@ -68,10 +68,35 @@ void MulticastGroups::detach_all(Qp& qp) {
     }
 }
 
-const std::vector<Qp*>& MulticastGroups::members(const net::Gid& gid, net::Lid mlid) const {
-    static const std::vector<Qp*> kNobody;
-    const auto group = groups_.find({gid, mlid});
-    return group == groups_.end() ? kNobody : group->second;
+// The keys of a GID are side by side.
+std::pair<MulticastGroups::Groups::const_iterator, MulticastGroups::Groups::const_iterator>
+MulticastGroups::named(const net::Gid& gid, net::Lid mlid) const {
+    if (mlid != kAnyLid) return groups_.equal_range({gid, mlid});
+    return {groups_.lower_bound({gid, 0}), groups_.upper_bound({gid, net::kPermissiveLid})};
+}
+
+bool MulticastGroups::has_members(const net::Gid& gid, net::Lid mlid) const {
+    const auto [first, end] = named(gid, mlid);
+    return first != end;
+}
+
+void MulticastGroups::find_members(const net::Gid& gid, net::Lid mlid, const Device& device,
+                                   std::vector<Qp*>& out) const {
+    out.clear();
+    const auto [first, end] = named(gid, mlid);
+    for (auto group = first; group != end; ++group)
+        for (Qp* qp : group->second)
+            // One that is attached by several LIDs gets one copy.
+            if (&qp->device() == &device && std::find(out.begin(), out.end(), qp) == out.end())
+                out.push_back(qp);
+}
+
+bool MulticastGroups::is_member(const net::Gid& gid, const Device& device) const {
+    const auto [first, end] = named(gid, kAnyLid);
+    return std::any_of(first, end, [&](const auto& group) {
+        return std::any_of(group.second.begin(), group.second.end(),
+                           [&](const Qp* qp) { return &qp->device() == &device; });
+    });
 }
 
 }  // namespace uib::verbs

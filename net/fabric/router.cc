@@ -1,5 +1,7 @@
 #include "net/fabric/router.h"
 
+#include "net/wire/gid.h"
+
 namespace uib::net {
 namespace {
 
@@ -23,12 +25,6 @@ const char* name_of(RouterDrop drop) {
             return "no_port";
     }
     return "unknown";
-}
-
-std::uint64_t prefix_of(const Gid& gid) {
-    std::uint64_t prefix = 0;
-    for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | gid[i];
-    return prefix;
 }
 
 Router::InterfaceIndex Router::add_interface(std::uint64_t prefix) {

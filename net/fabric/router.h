@@ -32,9 +32,6 @@ inline constexpr std::size_t kRouterDropCount = 6;
 /// Name for counters, e.g. "hop_limit".
 const char* name_of(RouterDrop drop);
 
-/// The upper half of a GID.
-std::uint64_t prefix_of(const Gid& gid);
-
 class Router {
   public:
     /// A port of the router in a subnet; dense from 0.

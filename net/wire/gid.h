@@ -25,6 +25,29 @@ constexpr Gid gid_of_ipv4(std::uint32_t address) {
     return gid;
 }
 
+constexpr Gid gid_of(std::uint64_t prefix, std::uint64_t interface_id) {
+    Gid gid{};
+    for (unsigned i = 0; i < 8; ++i) {
+        gid[i] = static_cast<std::uint8_t>(prefix >> (56 - 8 * i));
+        gid[8 + i] = static_cast<std::uint8_t>(interface_id >> (56 - 8 * i));
+    }
+    return gid;
+}
+
+/// The upper 8 bytes: the subnet's.
+constexpr std::uint64_t prefix_of(const Gid& gid) {
+    std::uint64_t prefix = 0;
+    for (std::size_t i = 0; i < 8; ++i) prefix = prefix << 8 | gid[i];
+    return prefix;
+}
+
+/// The lower 8 bytes: a port GUID, where the GID is an InfiniBand port's.
+constexpr std::uint64_t interface_id_of(const Gid& gid) {
+    std::uint64_t id = 0;
+    for (std::size_t i = 8; i < 16; ++i) id = id << 8 | gid[i];
+    return id;
+}
+
 /// fe80::/10.
 constexpr bool is_link_local(const Gid& gid) {
     return gid[0] == 0xFE && (gid[1] & 0xC0) == 0x80;

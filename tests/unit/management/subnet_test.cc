@@ -8,6 +8,13 @@ namespace {
 
 constexpr Time kSecond = 1'000'000'000;
 
+McMemberRecord full_member_of(const net::Gid& group) {
+    McMemberRecord record;
+    record.group = group;
+    record.join_state = kFullMember;
+    return record;
+}
+
 TEST(Subnet, OneEngineIsReadyWhenItsManagerHasStarted) {
     SubnetWorld world(1);
     world.add({.guid = 0x10, .adapters = 3, .externals = 0});
@@ -202,11 +209,11 @@ TEST(Subnet, MulticastReachesEachMemberOnce) {
     group[0] = 0xFF;
     net::Gid other = group;
     other[15] = 1;
-    const net::Lid mlid = manager.join(group, 0x11, world.now());
+    const net::Lid mlid = manager.join(full_member_of(group), 0x11, world.now());
     ASSERT_GE(mlid, net::kMulticastLidFirst);
-    EXPECT_EQ(manager.join(group, 0x30, world.now()), mlid);
-    EXPECT_EQ(manager.join(group, 0x42, world.now()), mlid);
-    EXPECT_NE(manager.join(other, 0x42, world.now()), mlid);
+    EXPECT_EQ(manager.join(full_member_of(group), 0x30, world.now()), mlid);
+    EXPECT_EQ(manager.join(full_member_of(group), 0x42, world.now()), mlid);
+    EXPECT_NE(manager.join(full_member_of(other), 0x42, world.now()), mlid);
     world.run_for(kSecond);
     using Copies = std::map<std::pair<std::size_t, SubnetWorld::PortIndex>, unsigned>;
     const Copies members = {{{0, 1}, 1}, {{2, 0}, 1}, {{3, 2}, 1}};
@@ -214,7 +221,7 @@ TEST(Subnet, MulticastReachesEachMemberOnce) {
     world.set_wire(diagonal, false);
     world.run_for(60 * kSecond);
     for (std::size_t from = 0; from < 4; ++from) EXPECT_EQ(world.flood(from, 0, mlid), members) << from;
-    manager.leave(group, 0x30, world.now());
+    EXPECT_TRUE(manager.leave(group, 0x30, kFullMember, world.now()));
     world.run_for(kSecond);
     EXPECT_EQ(world.flood(0, 0, mlid), (Copies{{{0, 1}, 1}, {{3, 2}, 1}}));
 }

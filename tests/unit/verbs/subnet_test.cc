@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "net/wire/gid.h"
 #include "tests/unit/verbs/adapter_fixture.h"
 
 namespace uib::verbs {

@@ -47,6 +47,13 @@ void EngineSubnet::set_external_link(PortIndex port, bool up, Time now) {
     if (manager_ != nullptr) manager_->wake(now);
 }
 
+void EngineSubnet::set_adapter_link(std::size_t index, bool up, Time now) {
+    Adapter& adapter = *adapters_[index];
+    adapter.node.node().set_link(1, up);
+    switch_.node().set_link(adapter.port + 1, up);
+    if (manager_ != nullptr) manager_->wake(now);
+}
+
 void EngineSubnet::on_port_changed(Node& node, unsigned port) {
     if (&node == &switch_.node())
         for (const auto& listener : switch_listeners_) listener(port);

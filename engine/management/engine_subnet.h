@@ -57,6 +57,9 @@ class EngineSubnet final : public NodeWatcher {
     /// What management has set at an adapter's port.
     [[nodiscard]] const NodePort& port_of(std::size_t index) const { return adapter(index).node().port(1); }
 
+    /// The cable between an adapter and the switch is pulled out or put in again.
+    void set_adapter_link(std::size_t adapter, bool up, Time now);
+
     // -- links out of the engine --
     void connect(PortIndex port, SmpLink* link) { switch_.connect(port + 1, link); }
     void set_external_link(PortIndex port, bool up, Time now);

@@ -165,7 +165,7 @@ ipc::DeviceLimits Device::limits() const {
 ipc::PortAttributes Device::port_attributes() const {
     ipc::PortAttributes port{};
     port.state = active() ? kPortActive : kPortDown;
-    if (!ethernet() && !link_down) port.state = subnet_.state;
+    if (!ethernet()) port.state = subnet_.state;
     port.max_mtu = kMtu4096;
     port.active_mtu = ethernet() ? kMtu4096 : subnet_.mtu;
     if (uplink_ != nullptr) port.active_mtu = mtu_code(uplink_->mtu());

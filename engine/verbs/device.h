@@ -147,10 +147,10 @@ class Device {
         return config_.port ? config_.port->frames.interface : std::string();
     }
     [[nodiscard]] bool active() const {
-        return !link_down && (ethernet() || subnet_.state == management::kStateActive) &&
+        return (ethernet() ? !link_down : subnet_.state == management::kStateActive) &&
                (uplink_ == nullptr || uplink_->active());
     }
-    /// A fault rule holds the link down.
+    /// A fault rule holds the link down. At an InfiniBand port subnet management shows it.
     bool link_down = false;
     std::uint64_t link_downed = 0;  ///< how often one has taken it down
 

@@ -108,6 +108,65 @@ TEST_F(ChangeTest, ClientsAreToldOfWhatManagementChanges) {
     EXPECT_EQ(adapter_.devices()[0]->pkeys()[0], 0x8001);
 }
 
+class LinkFaultTest : public AdapterTest {
+  protected:
+    static net::FaultRule link_down(std::uint32_t port) {
+        net::FaultRule rule;
+        rule.action = net::FaultAction::kLinkDown;
+        rule.port = port;
+        return rule;
+    }
+    /// PortState at both ends of the device's link.
+    std::pair<management::Number, management::Number> states(std::size_t device) {
+        return {adapter_.subnet()->port_of(device).info.port_state,
+                adapter_.subnet()
+                    ->switch_node()
+                    .node()
+                    .port(adapter_.devices()[device]->port() + 1)
+                    .info.port_state};
+    }
+};
+
+TEST_F(LinkFaultTest, SubnetManagementSeesThePortGoAndBringsItUpAgain) {
+    using States = std::pair<management::Number, management::Number>;
+    const Device& device = *adapter_.devices()[1];
+    const std::uint64_t sweeps = adapter_.subnet()->manager()->sweeps();
+    client_->set_device(device);
+    adapter_.raise_port_events();
+    const std::uint32_t rule = adapter_.add_fault(link_down(1));
+    EXPECT_EQ(states(1), (States{management::kStateDown, management::kStateDown}));
+    EXPECT_EQ(states(0), (States{management::kStateActive, management::kStateActive}));
+    EXPECT_EQ(device.port_attributes().state, 1U);
+    EXPECT_EQ(device.link_downed, 1U);
+    EXPECT_GT(adapter_.subnet()->manager()->sweeps(), sweeps) << "the manager has looked";
+    EXPECT_EQ(adapter_.subnet()->manager()->topology().find(device.guid()), management::kNoNode);
+    EXPECT_EQ(adapter_.fabric().route(device.lid()), net::InternalSwitch::kNoPort);
+    adapter_.raise_port_events();
+    std::vector<ipc::AsyncEvent> events = take_events();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].type, static_cast<std::uint32_t>(IBV_EVENT_PORT_ERR));
+    EXPECT_TRUE(adapter_.remove_fault(rule));
+    EXPECT_EQ(states(1), (States{management::kStateActive, management::kStateActive}));
+    EXPECT_EQ(device.port_attributes().state, 4U);
+    EXPECT_EQ(device.lid(), 2) << "the LID stays the port's";
+    EXPECT_EQ(adapter_.fabric().route(2), device.port());
+    adapter_.raise_port_events();
+    std::set<std::uint32_t> types;
+    for (const ipc::AsyncEvent& event : take_events()) types.insert(event.type);
+    EXPECT_EQ(types, (std::set<std::uint32_t>{IBV_EVENT_PORT_ACTIVE, IBV_EVENT_CLIENT_REREGISTER}));
+}
+
+TEST_F(LinkFaultTest, WithoutTheManagersOwnLinkTheOthersGoOn) {
+    const std::uint32_t rule = adapter_.add_fault(link_down(0));
+    EXPECT_FALSE(adapter_.devices()[0]->active());
+    EXPECT_TRUE(adapter_.devices()[1]->active());
+    EXPECT_EQ(adapter_.fabric().route(2), adapter_.devices()[1]->port());
+    EXPECT_TRUE(adapter_.remove_fault(rule));
+    EXPECT_TRUE(adapter_.devices()[0]->active());
+    EXPECT_EQ(adapter_.devices()[0]->lid(), 1);
+    EXPECT_EQ(adapter_.fabric().route(1), adapter_.devices()[0]->port());
+}
+
 class RouterTest : public AdapterTest {
   protected:
     RouterTest()

@@ -90,7 +90,7 @@ class Adapter final : public transport::Host {
     [[nodiscard]] const net::FaultTotals& fault_totals() const { return taps_.totals; }
     /// False if a capture runs already.
     bool start_capture(const net::CaptureOptions& options);
-    void stop_capture() { taps_.capture.reset(); }
+    void stop_capture();
     [[nodiscard]] net::Capture* capture() { return taps_.capture.get(); }
 
     // -- clients and objects (baton held) --
@@ -233,6 +233,7 @@ class Adapter final : public transport::Host {
     void put_on_wire(Device& device, const net::Packet& packet);
     void leave(Device& device, const net::Packet& packet);
     void enter(Device& device, const net::Packet& packet);
+    void pass_in(Device& device, const net::Packet& packet);
     void arrive(Device& device, const net::Packet& packet);
     void release_held();
     bool deliver();
@@ -276,8 +277,9 @@ class Adapter final : public transport::Host {
     std::deque<management::GeneralServices::Datagram> datagrams_;  ///< of QP1, sent in this turn
     std::vector<Device*> outside_;                                 ///< devices with uplinks
     PortTaps taps_;
-    bool must_poll_ = false;    ///< an uplink cannot wake the lane
-    bool drop_faults_ = false;  ///< no rule is left and nothing is held
+    std::vector<std::unique_ptr<UplinkTap>> uplink_taps_;  ///< while a capture runs
+    bool must_poll_ = false;                               ///< an uplink cannot wake the lane
+    bool drop_faults_ = false;                             ///< no rule is left and nothing is held
     bool ports_changed_ = false;
     std::vector<std::pair<const Device*, std::uint32_t>> port_events_;  ///< that clients have not been told
     Qp* running_ = nullptr;                                             ///< whose machine is sending

@@ -53,7 +53,7 @@ void Adapter::from_outside(Device& device, net::Packet& packet) {
         return;
     }
     if (net::ecn_of(packet) == net::Ecn::kCongested && !multicast) notify_congestion(device, packet);
-    enter(device, packet);
+    pass_in(device, packet);
 }
 
 // A marked packet is answered to the queue pair that sent it, seldom enough not to add to the congestion.
@@ -174,7 +174,14 @@ bool Adapter::start_capture(const net::CaptureOptions& options) {
     for (const auto& device : devices_)
         ports.push_back({device->name(), device->ethernet(), device->mac(), device->gids()});
     taps_.start(ports, options);
+    for (const Device* device : outside_)
+        uplink_taps_.push_back(std::make_unique<UplinkTap>(taps_, now_, device->port(), *device->uplink()));
     return true;
+}
+
+void Adapter::stop_capture() {
+    uplink_taps_.clear();
+    taps_.capture.reset();
 }
 
 }  // namespace uib::verbs

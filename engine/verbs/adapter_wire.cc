@@ -7,8 +7,22 @@
 #include "engine/verbs/qp.h"
 #include "net/wire/codec.h"
 #include "net/wire/gid.h"
+#include "net/wire/opcode_table.h"
 
 namespace uib::verbs {
+
+namespace {
+
+/// Only datagrams tell on the wire whose they are; an uplink's choice of a UDP port and a capture want to
+/// know it of all packets. So the place in the DETH is filled where there is none, too, unless a fault rule
+/// had held the packet: it knows already, and the sender is another now.
+void name_source(const Qp* sender, net::Packet& packet) {
+    if (sender == nullptr || packet.deth.source_qp != 0) return;
+    if ((net::kOpcodes[packet.bth.opcode].headers & net::kDeth) == 0)
+        packet.deth.source_qp = sender->number();
+}
+
+}  // namespace
 
 std::uint32_t Adapter::send_room() const {
     auto room = static_cast<std::uint32_t>(kQueueDepth - std::min<std::size_t>(wire_.size(), kQueueDepth));
@@ -30,7 +44,9 @@ void Adapter::put_on_wire(Device& device, const net::Packet& packet) {
         leave(device, packet);
         return;
     }
-    taps_.faults->pass(now_, device.port(), true, packet,
+    net::Packet own = packet;
+    name_source(running_, own);
+    taps_.faults->pass(now_, device.port(), true, own,
                        [&](const net::Packet& passed) { leave(device, passed); });
 }
 
@@ -47,12 +63,13 @@ void Adapter::leave(Device& device, const net::Packet& packet) {
     if (has_general(device) && out.lrh.dlid >= net::kMulticastLidFirst) out.lrh.dlid = mlid_on_wire(out);
     if (router_ != nullptr && out.has_grh) address_router(device, out);
     fabric_.count_sent(device.port(), out);
-    if (taps_.capture != nullptr)
-        taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out,
-                     running_ != nullptr ? running_->number() : 0);
-    if (device.uplink() == nullptr) return;
+    name_source(running_, out);
     const bool multicast = out.lrh.dlid >= net::kMulticastLidFirst;
-    if (!multicast && out.lrh.dlid != 0) return;
+    const bool outside = device.uplink() != nullptr && (multicast || out.lrh.dlid == 0);
+    // Of what goes outside the uplink tells, with the frame, once there is one.
+    if (taps_.capture != nullptr && !outside)
+        taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out, out.deth.source_qp);
+    if (!outside) return;
     ++statistics_.packets;
     if (device.active()) device.uplink()->send(out);
     if (!multicast) wire_.pop_back();
@@ -113,9 +130,14 @@ void Adapter::deliver_unicast(const net::Packet& packet) {
     enter(*devices_[port], packet);
 }
 
-// Into a port, from inside or outside.
+// Into a port, from inside.
 void Adapter::enter(Device& device, const net::Packet& packet) {
     if (taps_.capture != nullptr) taps_.record(device.port(), net::CaptureDirection::kInbound, now_, packet);
+    pass_in(device, packet);
+}
+
+// Into a port, captured already.
+void Adapter::pass_in(Device& device, const net::Packet& packet) {
     if (taps_.faults == nullptr) {
         arrive(device, packet);
         return;

@@ -1,13 +1,14 @@
 // One datagram from one program to another, by GIDs given on the command line: to a queue pair or to a
 // multicast group.
 //
-//   datagram_program receive DEVICE GID-INDEX [GROUP]   attaches to the group; prints "ready QPN", then what
-//   came:
-//                                                       "got BYTES HEADER DATA", the header (40 bytes) in
-//                                                       hexadecimal
-//   datagram_program send DEVICE GID-INDEX GID QPN      prints "sent"
-//   datagram_program refused DEVICE GID-INDEX GID       prints errno of ibv_create_ah and of the way to RTR
+//   datagram_program receive DEVICE GID-INDEX [GROUP [LID]]   attaches to the group; prints "ready QPN", then
+//                                                             what came: "got BYTES HEADER DATA", the header
+//                                                             (40 bytes) in hexadecimal
+//   datagram_program send DEVICE GID-INDEX GID QPN [LID]      prints "sent"
+//   datagram_program refused DEVICE GID-INDEX GID             prints errno of ibv_create_ah and of the way to
+//                                                             RTR
 //
+// LIDs are for InfiniBand ports: a group's multicast LID, or the port's.
 // Exits with 1 and a line of text where something fails, also when nothing comes within ten seconds.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -31,6 +32,10 @@ constexpr std::uint32_t kKey = 0x01020304;
 constexpr std::size_t kHeader = 40;
 constexpr std::size_t kData = 100;
 constexpr int kWaitSeconds = 10;
+
+std::uint32_t number(const char* text) {
+    return static_cast<std::uint32_t>(std::strtoul(text, nullptr, 0));
+}
 
 ibv_gid gid_of(const char* text) {
     ibv_gid gid{};
@@ -87,10 +92,10 @@ ibv_ah_attr path_to(const ibv_gid& gid, int index) {
     return path;
 }
 
-void receive(const Port& port, const char* group) {
+void receive(const Port& port, const char* group, std::uint16_t lid) {
     if (group != nullptr) {
         const ibv_gid gid = gid_of(group);
-        check(ibv_attach_mcast(port.qp.get(), &gid, 0), "ibv_attach_mcast");
+        check(ibv_attach_mcast(port.qp.get(), &gid, lid), "ibv_attach_mcast");
     }
     ibv_sge piece{reinterpret_cast<std::uintptr_t>(port.memory.data()), kHeader + kData, port.region->lkey};
     ibv_recv_wr request{1, nullptr, &piece, 1};
@@ -107,8 +112,9 @@ void receive(const Port& port, const char* group) {
                 reinterpret_cast<const char*>(port.memory.data() + kHeader));
 }
 
-void send(const Port& port, int index, const char* to, std::uint32_t qp_number) {
+void send(const Port& port, int index, const char* to, std::uint32_t qp_number, std::uint16_t lid) {
     ibv_ah_attr path = path_to(gid_of(to), index);
+    path.dlid = lid;
     const AddressHandle ah(ibv_create_ah(port.pd.get(), &path));
     if (ah == nullptr) fail("ibv_create_ah", errno);
     std::memset(port.memory.data(), 'u', kData);
@@ -152,14 +158,16 @@ void refused(const Port& port, int index, const char* to) {
 
 int main(int argc, char** argv) {
     try {
-        if (argc < 4) throw Error("usage: receive|send|refused DEVICE GID-INDEX [GID [QPN]]");
+        if (argc < 4) throw Error("usage: receive|send|refused DEVICE GID-INDEX [GID [QPN]] [LID]");
         const std::string what = argv[1];
         const Port port(argv[2]);
         const int index = std::atoi(argv[3]);
         if (what == "receive")
-            receive(port, argc > 4 ? argv[4] : nullptr);
+            receive(port, argc > 4 ? argv[4] : nullptr,
+                    static_cast<std::uint16_t>(argc > 5 ? number(argv[5]) : 0));
         else if (what == "send" && argc > 5)
-            send(port, index, argv[4], static_cast<std::uint32_t>(std::strtoul(argv[5], nullptr, 0)));
+            send(port, index, argv[4], number(argv[5]),
+                 static_cast<std::uint16_t>(argc > 6 ? number(argv[6]) : 0));
         else if (what == "refused" && argc > 4)
             refused(port, index, argv[4]);
         else

@@ -17,6 +17,7 @@ import uibtest
 from uibtest import Engine, Failure, Result, expect, say, skip, wait_until
 
 UDP_PORT = 4791
+IB_ETHER_TYPE = 0x88B5
 
 
 def ip(*arguments, check=True):
@@ -26,11 +27,20 @@ def ip(*arguments, check=True):
     return done
 
 
-def loss_program(share):
-    """Classic BPF for a traffic control filter with direct action: drops this share of the packets to UDP port 4791."""
-    program = [
+# Classic BPF that goes on behind its end with frames of a link, and two instructions further with others.
+SELECT_FRAMES = {
+    "roce": [
         (0x28, 0, 0, 12), (0x15, 0, 4, 0x0800), (0x30, 0, 0, 23), (0x15, 0, 9, 17), (0x28, 0, 0, 36), (0x15, 5, 7, UDP_PORT),
         (0x15, 0, 6, 0x86DD), (0x30, 0, 0, 20), (0x15, 0, 4, 17), (0x28, 0, 0, 56), (0x15, 0, 2, UDP_PORT),
+    ],
+    "ib": [(0x28, 0, 0, 12), (0x15, 0, 2, IB_ETHER_TYPE)],
+}
+
+
+def loss_program(link, share):
+    """For a traffic control filter with direct action: drops this share of the link's frames."""
+    program = [
+        *SELECT_FRAMES[link],
         (0x20, 0, 0, 0xFFFFF038), (0x25, 0, 1, int(share * 2**32)),  # a random number: one above passes
         (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 2),
     ]
@@ -148,17 +158,17 @@ class Host:
 
 
 class Network:
-    """`loss`: the share of RoCE packets that the bridge drops, of those from each host. `direct`: two hosts, joined by one veth
-    pair without a bridge."""
+    """`loss`: the share of the frames of this link ("roce" or "ib") that the bridge drops, of those from each host. `direct`:
+    two hosts, joined by one veth pair without a bridge."""
 
-    def __init__(self, count, mtu=1500, loss=0.0, direct=False):
+    def __init__(self, count, mtu=1500, loss=0.0, link="roce", direct=False):
         if os.geteuid() != 0:
             skip("needs root, for network namespaces")
         if ip("netns", "list", check=False).returncode != 0:
             skip("ip netns does not work here")
         self.name = f"ut{os.getpid()}"
         self.switch = f"{self.name}sw"
-        self.mtu, self.loss, self.count, self.direct = mtu, loss, count, direct
+        self.mtu, self.loss, self.link, self.count, self.direct = mtu, loss, link, count, direct
         self.hosts = []
 
     def __enter__(self):
@@ -188,7 +198,7 @@ class Network:
         if self.loss == 0:
             return
         for arguments in (["qdisc", "add", "dev", f"p{number}", "clsact"],
-                          ["filter", "add", "dev", f"p{number}", "ingress", "bpf", "da", "bytecode", loss_program(self.loss)]):
+                          ["filter", "add", "dev", f"p{number}", "ingress", "bpf", "da", "bytecode", loss_program(self.link, self.loss)]):
             done = subprocess.run(["tc", "-n", self.switch, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                                   text=True, timeout=20)
             if done.returncode != 0:

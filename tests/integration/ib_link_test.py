@@ -157,6 +157,8 @@ class Tests(Checks):
             # In the sender's engine and in the other one, whichever is master.
             for sender in hosts:
                 self.to_group(hosts, [(hosts[0], 0), (hosts[1], 1)], sender)
+            # The master gives the group the first member's LID; the second program and the sender beside it name another.
+            self.to_group(hosts, [(hosts[0], 0), (hosts[1], 1)], hosts[1], mlids=(MLID, MLID + 1), to=MLID + 1)
         say("=== multicast: three engines; one goes and comes back")
         with self.subnet(3, 1500) as (_, hosts):
             everywhere = [(host, 1) for host in hosts]
@@ -165,21 +167,23 @@ class Tests(Checks):
             self.to_group(hosts, [(hosts[0], 0), (hosts[2], 0)], hosts[1])
             self.member_returns(hosts)
 
-    def start_receiver(self, host, device, group=GROUP):
-        receiver = host.engine.spawn([DATAGRAM, "receive", f"uib{device}", "0", group, str(MLID)], f"receiver{host.number}")
+    def start_receiver(self, host, device, mlid):
+        receiver = host.engine.spawn([DATAGRAM, "receive", f"uib{device}", "0", GROUP, str(mlid)], f"receiver{host.number}")
         wait_until(lambda: "ready" in receiver.output() or not receiver.running(), 15, "the receiver is ready")
         expect(receiver.running(), receiver.output())
         return receiver
 
-    def to_group(self, hosts, members, sender, between=None):
+    def to_group(self, hosts, members, sender, between=None, mlids=None, to=MLID):
         """One datagram from a port of `sender` reaches exactly the members, (host, device), each once."""
-        receivers = [self.start_receiver(host, device) for host, device in members]
+        receivers = []
         try:
-            wait_until(lambda: members_known(hosts, len(members)), 15, "the master knows the members")
+            for (host, device), mlid in zip(members, mlids or [MLID] * len(members)):
+                receivers.append(self.start_receiver(host, device, mlid))
+                wait_until(lambda: members_known(hosts, len(receivers)), 15, "the master knows the members")
             if between:
                 between(len(members))
             before = {(host, device): received(host, device) for host in hosts for device in (0, 1)}
-            sent = sender.engine.run([DATAGRAM, "send", "uib0", "0", GROUP, MULTICAST_QP, str(MLID)], 20)
+            sent = sender.engine.run([DATAGRAM, "send", "uib0", "0", GROUP, MULTICAST_QP, str(to)], 20)
             expect(sent.ok, sent.text)
             for receiver in receivers:
                 expect(receiver.wait(12) == 0, f"{receiver.name}: {receiver.output()}")

@@ -226,6 +226,31 @@ TEST(Subnet, MulticastReachesEachMemberOnce) {
     EXPECT_EQ(world.flood(0, 0, mlid), (Copies{{{0, 1}, 1}, {{3, 2}, 1}}));
 }
 
+// Whoever was a member in its earlier term may have left since: only those who register anew are.
+TEST(Subnet, AManagerThatBecomesMasterAgainStartsWithoutMembers) {
+    SubnetWorld world(12);
+    world.add({.guid = 0x10});
+    world.add({.guid = 0x20});
+    world.join(0, 0, 1, 0);
+    world.start(0);
+    world.run_for(5 * kSecond);
+    net::Gid group{};
+    group[0] = 0xFF;
+    const net::Lid mlid = world[0].subnet->manager()->join(full_member_of(group), 0x21, world.now());
+    world.run_for(kSecond);
+    ASSERT_EQ(world.flood(0, 0, mlid).size(), 1U);
+    world.start(1, {.priority = 1});
+    world.run_for(60 * kSecond);
+    ASSERT_EQ(world.masters(), std::vector<std::size_t>{1});
+    EXPECT_TRUE(world.flood(0, 0, mlid).empty());
+    const std::uint32_t before = world[1].subnet->port_of(1).reregistrations;
+    world[1].subnet->stop_manager();
+    world.run_for(60 * kSecond);
+    ASSERT_EQ(world.masters(), std::vector<std::size_t>{0});
+    EXPECT_TRUE(world.flood(0, 0, mlid).empty());
+    EXPECT_EQ(world[1].subnet->port_of(1).reregistrations, before + 1) << "ports were told, once";
+}
+
 TEST(Subnet, PortsWithSeveralVirtualLanesGetTablesForThem) {
     SubnetWorld world(13);
     for (unsigned i = 0; i < 2; ++i) world.add({.guid = 0x10ULL * (i + 1), .adapters = 1, .externals = 1});

@@ -101,8 +101,14 @@ void DpdkPort::open() {
         fail(options_, error.what());
     }
     if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options_, error);
+    if (options_.driver == "af_packet") open_wake_socket();
     start_device(arguments);
-    if (options_.driver != "af_packet") return;
+}
+
+// Before the driver's ring: the kernel serves the youngest packet socket first, so a frame is in the ring
+// when it wakes the lane. The other way round a receiving CPU that is held up in between leaves the lane to
+// find nothing and to sleep again, over a frame that wakes nobody any more.
+void DpdkPort::open_wake_socket() {
     try {
         if (wake_.descriptor() < 0) {
             wake_ = WakeSocket(host_.index(), options_.ether_type);

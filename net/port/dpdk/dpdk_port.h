@@ -57,6 +57,7 @@ class DpdkPort final : public FramePort {
     /// Makes the device for the interface as it is now. Throws std::runtime_error.
     void open();
     void close();
+    void open_wake_socket();
     void start_device(const DeviceArguments& arguments);
     /// Makes use of a socket that the driver has made.
     void adopt(int socket);

@@ -7,7 +7,10 @@
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "net/port/port_module.h"
@@ -131,6 +134,37 @@ TEST_F(DpdkPort, WakesASleeperForItsOwnFramesOnly) {
     b->watch(false);
     EXPECT_EQ(::poll(&watched, 1, 0), 0);
     EXPECT_EQ(collect(*b, {100}), 1U);
+}
+
+/// The kernel's receivers of all frames of an interface, in the order in which they get one.
+std::vector<std::string> receivers_of(const std::string& interface) {
+    std::vector<std::string> found;
+    std::ifstream list("/proc/thread-self/net/ptype");
+    std::string line, type, device, function;
+    while (std::getline(list, line)) {
+        std::istringstream fields(line);
+        if (fields >> type >> device >> function && type == "ALL" && device == interface)
+            found.push_back(function.substr(0, function.find('+')));
+    }
+    return found;
+}
+
+TEST_F(DpdkPort, AFrameIsInTheRingBeforeItWakesASleeper) {
+    const auto ring_comes_first = [] {
+        const std::vector<std::string> order = receivers_of("va");
+        ASSERT_EQ(order.size(), 2U) << "the ring and the socket that wakes";
+        EXPECT_NE(order[0], "packet_rcv");
+        EXPECT_EQ(order[1], "packet_rcv") << "an ordinary socket, behind the ring";
+    };
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 2000"));
+    const auto a = open_frame_port(on("va"));
+    ring_comes_first();
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 4000"));
+    a->refresh();
+    EXPECT_EQ(a->mtu(), 4000U);
+    ring_comes_first();
+    ASSERT_TRUE(uib::testing::shell("ip link set va down && ip link set va up"));
+    ring_comes_first();
 }
 
 /// The kernel tells of a lost carrier with up to a second's delay.

@@ -24,6 +24,20 @@ void check_interface(const std::string& file, const std::string& what, const net
                      frames.interface.c_str());
 }
 
+/// Warns of what a driver does that its line does not tell.
+void check_driver(const std::string& file, const net::FramePortOptions& frames) {
+    if (frames.driver == "memif")
+        std::fprintf(stderr,
+                     "%s: warning: %s: DPDK's driver memif may crash an engine whose peer ends; vhost and "
+                     "virtio_user do the same without that\n",
+                     file.c_str(), frames.name.c_str());
+    if (frames.driver == "vhost" && !frames.server)
+        std::fprintf(stderr,
+                     "%s: warning: %s: driver vhost without server = true waits for a server (a virtual "
+                     "machine's monitor); virtio_user is none\n",
+                     file.c_str(), frames.name.c_str());
+}
+
 }  // namespace
 
 CheckConfigCommand::CheckConfigCommand(CLI::App& app)
@@ -42,6 +56,7 @@ int CheckConfigCommand::run() const {
             std::printf("%s: ib on %s by %s, %u links at most\n", link.frames.name.c_str(),
                         link.frames.interface.c_str(), link.frames.driver.c_str(), link.slots);
             check_interface(file_, link.frames.name, link.frames);
+            check_driver(file_, link.frames);
         }
         return 0;
     } catch (const daemon::ConfigError& error) {

@@ -133,6 +133,10 @@ verbs::PortConfig read_port(const std::string& file, const toml::node& node, con
                    : "link is roce");
     verbs::PortConfig port;
     port.frames = read_frames(file, *table, device);
+    if (port.frames.driver != "af_packet" && port.frames.driver != "af_xdp")
+        refuse(file, node.source(),
+               "RoCE has the addresses and neighbours of a host interface, by driver af_packet or af_xdp; " +
+                   port.frames.driver + " goes with a [[link]] table");
     if (const toml::node* vlan = table->get("vlan"))
         port.vlan = static_cast<std::uint16_t>(read_number(file, *vlan, 1, 4094, "vlan"));
     return port;

@@ -35,6 +35,8 @@ OpenedLinks open_links(const Config& config) {
                                      " is too small for any IB MTU (256 takes 384)");
         spdlog::info("InfiniBand links on {} by {}, MTU {}", link.frames.interface, link.frames.driver,
                      128U << trunk->mtu_code());
+        if (!trunk->frames().link_up())
+            spdlog::info("nobody is at the other end of {} yet", link.frames.interface);
         if (opened.trunks.empty() && !config.numbered) {
             const net::MacAddress mac = trunk->frames().mac();
             for (verbs::DeviceConfig& device : opened.devices)

@@ -71,6 +71,7 @@ IbTrunk::Slot* IbTrunk::claim(const MacAddress& mac) {
 }
 
 bool IbTrunk::receive(Time now) {
+    if (now >= next_hello_) port_->refresh();
     const auto frames = port_->receive();
     for (const std::span<const std::byte> frame : frames) {
         if (frame.size() < kEthernetBytes ||

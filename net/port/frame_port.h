@@ -69,12 +69,12 @@ class FramePort {
 
 /// What a port line of the configuration says of the driver.
 struct FramePortOptions {
-    std::string name;    ///< of the port, for messages
-    std::string driver;  ///< af_packet, af_xdp, tap, memif, vhost, virtio_user, pci
-    std::string
-        interface;      ///< host interface (af_packet, af_xdp, tap), PCI address (pci), socket path (others)
-    std::string extra;  ///< further device arguments, as DPDK writes them ("key=value,...")
-    bool server = false;    ///< memif: the end that makes the socket
+    std::string name;       ///< of the port, for messages
+    std::string driver;     ///< af_packet, af_xdp, tap, memif, vhost, virtio_user, pci
+    std::string interface;  ///< host interface (af_packet, af_xdp), the name of one to make (tap), PCI
+                            ///< address (pci), socket path (others)
+    std::string extra;      ///< further device arguments, as DPDK writes them ("key=value,...")
+    bool server = false;    ///< memif, vhost: the end that makes the socket
     std::uint32_t mtu = 0;  ///< wanted; 0: what the interface has
     /// How frames that are ours are told from the rest of the interface's traffic while asleep.
     std::uint16_t ether_type = 0;  ///< native IB frames; 0: RoCE v2 (UDP 4791 and EtherType 0x8915)

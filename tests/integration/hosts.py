@@ -91,6 +91,32 @@ class HostEngine(Engine):
         return False
 
 
+def run_pair(first, second, server, client, port, seconds=60):
+    """The server over the first engine, the client over the second, as Engine.pair()."""
+    started = time.monotonic()
+    sides = [first.spawn(server, "server")]
+    try:
+        wait_until(lambda: first.listening(port) or not sides[0].running(), 15, "the server listens")
+        sides.append(second.spawn(client, "client"))
+        end = started + seconds
+        while any(side.running() for side in sides) and time.monotonic() < end:
+            if any(not side.running() and side.wait(0) != 0 for side in sides):
+                end = min(end, time.monotonic() + 2)
+            time.sleep(0.01)
+        statuses = [side.wait(0) for side in sides]
+    except Failure as failure:
+        return Result(1, f"{failure}\n{sides[0].output()}", " ".join(map(str, server)), time.monotonic() - started)
+    finally:
+        for side in sides:
+            side.end()
+    text = ""
+    for side, status in zip(sides, statuses):
+        shown = f"status {status}" if status is not None else "still ran at its time limit and was ended"
+        command = side.command[side.command.index("--") + 1:]
+        text += f"--- {side.name}: {' '.join(command)} ({shown})\n{side.output()}\n"
+    return Result(0 if statuses == [0, 0] else 1, text, " ".join(map(str, client)), time.monotonic() - started)
+
+
 class Host:
     """A namespace with interface e0 and addresses by the host's number."""
 
@@ -216,26 +242,6 @@ class Network:
             yield self.hosts
 
     def pair(self, server, client, port, seconds=60, hosts=(0, 1)):
-        """The server on the first host, the client on the second, as Engine.pair()."""
+        """The server on the first host, the client on the second."""
         first, second = (self.hosts[number].engine for number in hosts)
-        started = time.monotonic()
-        sides = [first.spawn(server, "server")]
-        try:
-            wait_until(lambda: first.listening(port) or not sides[0].running(), 15, "the server listens")
-            sides.append(second.spawn(client, "client"))
-            end = started + seconds
-            while any(side.running() for side in sides) and time.monotonic() < end:
-                if any(not side.running() and side.wait(0) != 0 for side in sides):
-                    end = min(end, time.monotonic() + 2)
-                time.sleep(0.01)
-            statuses = [side.wait(0) for side in sides]
-        except Failure as failure:
-            return Result(1, f"{failure}\n{sides[0].output()}", " ".join(map(str, server)), time.monotonic() - started)
-        finally:
-            for side in sides:
-                side.end()
-        text = ""
-        for side, status in zip(sides, statuses):
-            shown = f"status {status}" if status is not None else "still ran at its time limit and was ended"
-            text += f"--- {side.name}: {' '.join(map(str, side.command[4:]))} ({shown})\n{side.output()}\n"
-        return Result(0 if statuses == [0, 0] else 1, text, " ".join(map(str, client)), time.monotonic() - started)
+        return run_pair(first, second, server, client, port, seconds)

@@ -243,6 +243,10 @@ class Engine:
         return Process(self.uib("run", "--", *command), self.directory, self.environment(), self.user,
                        name or pathlib.Path(str(command[0])).name)
 
+    def listening(self, port):
+        """Whether a program beside this engine listens."""
+        return listening(port)
+
     def spawn_pair(self, server_command, client_command, port):
         """Server, then client once the server listens on the port."""
         server = self.spawn(server_command, "server")

@@ -13,7 +13,10 @@ constexpr std::uint32_t kPacketHeader = 96;    // struct tpacket2_hdr and the ad
 constexpr std::uint32_t kBlock = 32768;        // of a packet ring
 constexpr std::uint32_t kRingFrames = 1024;    // rides out a receiver that loses its core for a while
 constexpr std::uint32_t kRingBytes = 16384;    // memif buffer
-constexpr std::uint32_t kXdpRoom = 3648;       // af_xdp: buffer, headroom and frame must fit a page
+constexpr std::uint32_t kLongestFrame = 0xFFFF - kHeadroom;
+constexpr std::uint32_t kTapMtu = 1500;     // the driver's own check lets no more through
+constexpr std::uint32_t kSocketMtu = 4224;  // packets of an IB MTU of 4096 fit, with either encapsulation
+constexpr std::uint32_t kXdpRoom = 3648;    // af_xdp: buffer, headroom and frame must fit a page
 constexpr std::uint32_t kXdpFrame = 3400;
 constexpr std::uint16_t kXdpProgramType = 0x88B5;  // the program's native IB frames, beside RoCE
 
@@ -28,7 +31,22 @@ std::string packet_ring(const std::string& interface, std::uint32_t frame, Devic
            ",framecnt=" + std::to_string(kRingFrames);
 }
 
+void check_frame(const std::string& driver, std::uint32_t frame, std::uint32_t most, const char* instead) {
+    if (frame <= most) return;
+    throw std::invalid_argument("driver " + driver + " carries frames of at most " + std::to_string(most) +
+                                " bytes; set mtu to " + std::to_string(most - kEthernetHeader) + " or less" +
+                                instead);
+}
+
 }  // namespace
+
+std::uint32_t default_mtu(const std::string& driver) {
+    return driver == "tap" ? kTapMtu : kSocketMtu;
+}
+
+bool over_socket(const std::string& driver) {
+    return driver == "memif" || driver == "vhost" || driver == "virtio_user";
+}
 
 DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu,
                                  const std::string& xdp_program) {
@@ -41,11 +59,7 @@ DeviceArguments device_arguments(const FramePortOptions& options, unsigned numbe
         out.host_interface = true;
         keys = packet_ring(where, frame, out);
     } else if (options.driver == "af_xdp") {
-        if (frame > kXdpFrame)
-            throw std::invalid_argument("driver af_xdp carries frames of at most " +
-                                        std::to_string(kXdpFrame) + " bytes; set mtu to " +
-                                        std::to_string(kXdpFrame - kEthernetHeader) +
-                                        " or less, or use af_packet");
+        check_frame(options.driver, frame, kXdpFrame, ", or use af_packet");
         out.host_interface = true;
         out.room = kXdpRoom;
         keys = "iface=" + where;
@@ -53,13 +67,20 @@ DeviceArguments device_arguments(const FramePortOptions& options, unsigned numbe
         if (!xdp_program.empty() && known_type && options.extra.find("xdp_prog=") == std::string::npos)
             keys += ",xdp_prog=" + xdp_program;
     } else if (options.driver == "tap") {
+        check_frame(options.driver, frame, kTapMtu + kEthernetHeader, "");
         keys = "iface=" + where;
     } else if (options.driver == "memif") {
+        check_frame(options.driver, frame, kRingBytes, "");
         keys = std::string("role=") + (options.server ? "server" : "client") + ",id=0,socket=" + where +
                ",socket-abstract=no,rsize=10,bsize=" + std::to_string(kRingBytes);
     } else if (options.driver == "vhost") {
+        check_frame(options.driver, frame, kLongestFrame, "");
         keys = "iface=" + where + (options.server ? "" : ",client=1");
     } else if (options.driver == "virtio_user") {
+        check_frame(options.driver, frame, kLongestFrame, "");
+        // The driver's own server mode blocks the start until somebody has come.
+        if (options.server)
+            throw std::invalid_argument("driver virtio_user cannot be the server; the vhost end can");
         keys = "path=" + where + ",queue_size=1024";
     } else if (options.driver == "pci") {
         out.pci = true;

@@ -16,10 +16,16 @@ struct DeviceArguments {
     bool host_interface = false;  ///< the kernel has the interface, too
 };
 
+/// The MTU of a port that has no host interface and is not told one.
+std::uint32_t default_mtu(const std::string& driver);
+
+/// The other end is a program that has the same socket, not a network.
+bool over_socket(const std::string& driver);
+
 /// `number` makes the device's name unique, `mtu` is what its frames may carry behind 14 bytes of Ethernet
-/// header. Throws std::invalid_argument for an unknown driver and for a frame size that the driver cannot
-/// carry. `xdp_program`: file of the program that leaves to the kernel what is not ours (uib_xdp.bpf.c);
-/// without one, driver af_xdp takes the whole interface.
+/// header. Throws std::invalid_argument for an unknown driver, for a frame size that the driver cannot carry
+/// and for a role that it cannot have. `xdp_program`: file of the program that leaves to the kernel what is
+/// not ours (uib_xdp.bpf.c); without one, driver af_xdp takes the whole interface.
 DeviceArguments device_arguments(const FramePortOptions& options, unsigned number, std::uint32_t mtu,
                                  const std::string& xdp_program = {});
 

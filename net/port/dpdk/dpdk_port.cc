@@ -4,6 +4,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -13,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <random>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -30,7 +33,6 @@ constexpr std::uint16_t kRxDescriptors = 1024;
 constexpr std::uint16_t kTxDescriptors = 1024;
 constexpr std::uint32_t kHeader = 14;
 constexpr std::uint32_t kVlanHeader = 4;
-constexpr std::uint32_t kDefaultMtu = 4200;  // devices without a host interface: an IB MTU of 4096 fits
 
 [[noreturn]] void fail(const FramePortOptions& options, const std::string& why) {
     throw std::runtime_error("port " + options.name + " (driver " + options.driver + ", " +
@@ -47,7 +49,7 @@ void check_privilege(const FramePortOptions& options) {
 }
 
 std::uint32_t choose_mtu(const FramePortOptions& options, const HostInterface& host) {
-    const std::uint32_t offered = host.valid() ? host.mtu() : kDefaultMtu;
+    const std::uint32_t offered = host.valid() ? host.mtu() : default_mtu(options.driver);
     if (options.mtu == 0) return offered;
     if (host.valid() && options.mtu > offered)
         fail(options, "mtu " + std::to_string(options.mtu) + " is more than the interface has (" +
@@ -66,12 +68,37 @@ std::string xdp_program() {
     return std::filesystem::exists(file, error) ? file.string() : std::string();
 }
 
+/// Drivers that are given no address make one up or have the same for all. Over tap the driver has the
+/// kernel's, who is the station at the wire's other end: a bridge there would keep our frames for itself.
+MacAddress drawn_mac() {
+    std::random_device random;
+    MacAddress mac{0x02, 0x55, 0x49};
+    std::generate(mac.begin() + 3, mac.end(), [&] { return static_cast<std::uint8_t>(random()); });
+    return mac;
+}
+
+/// Drivers say at each attempt that nobody serves their socket. We look again and again.
+class QuietLog {
+  public:
+    QuietLog() : before_(::rte_log_get_global_level()) { ::rte_log_set_global_level(RTE_LOG_CRIT); }
+    ~QuietLog() { ::rte_log_set_global_level(before_); }
+    QuietLog(const QuietLog&) = delete;
+    QuietLog& operator=(const QuietLog&) = delete;
+
+  private:
+    std::uint32_t before_;
+};
+
 std::atomic<unsigned> next_number{0};
 
 }  // namespace
 
 DpdkPort::DpdkPort(const FramePortOptions& options)
-    : options_(options), on_host_(options.driver == "af_packet" || options.driver == "af_xdp") {
+    : options_(options),
+      on_host_(options.driver == "af_packet" || options.driver == "af_xdp"),
+      seeks_server_(options.driver == "virtio_user" || (options.driver == "memif" && !options.server)),
+      own_mac_(!on_host_ && options.driver != "pci" && options.extra.find("mac=") == std::string::npos) {
+    if (own_mac_) mac_ = drawn_mac();
     views_.reserve(kBurst);
     queue_.reserve(kQueue);
     try {
@@ -92,6 +119,10 @@ void DpdkPort::open() {
         if (!host_.enabled())
             fail(options_, "the interface is down; ip link set " + options_.interface + " up");
         check_privilege(options_);
+    }
+    if (over_socket(options_.driver)) {
+        if (const std::string why = socket_trouble(options_.interface, options_.server); !why.empty())
+            fail(options_, why);
     }
     mtu_ = room_mtu_ = choose_mtu(options_, host_);
     DeviceArguments arguments;
@@ -121,8 +152,12 @@ void DpdkPort::open_wake_socket() {
 }
 
 void DpdkPort::refresh() {
-    if (!on_host_) return;
+    if (!on_host_ && !seeks_server_) return;
     register_thread();
+    if (seeks_server_) {
+        seek_server();
+        return;
+    }
     const int index = host_.current_index();
     if (index == 0 || !host_.enabled()) return;  // link_up() tells
     const std::uint32_t offered = host_.mtu();
@@ -136,25 +171,56 @@ void DpdkPort::refresh() {
         --refreshes_until_try_;
         return;
     }
+    reopen();
+}
+
+// A connection that was lost is not taken up by the same device: virtio_user's cannot, memif's does not
+// always.
+void DpdkPort::seek_server() {
+    const QuietLog quiet;
+    if (started_ && link_up()) {
+        refreshes_until_try_ = kRefreshesToSettle;
+        return;
+    }
+    if (refreshes_until_try_ != 0) {
+        --refreshes_until_try_;
+        return;
+    }
+    if (made_ && !started_) {
+        started_ = ::rte_eth_dev_start(port_) == 0;
+    } else {
+        reopen();
+    }
+    refreshes_until_try_ = kRefreshesPerTry;
+}
+
+void DpdkPort::reopen() {
     close();
     try {
         open();
     } catch (const std::runtime_error&) {
         close();
-        refreshes_until_try_ = kRefreshesPerTry;
     }
+    if (!started_) refreshes_until_try_ = kRefreshesPerTry;
 }
 
 void DpdkPort::start_device(const DeviceArguments& arguments) {
-    if (options_.server) remove_stale_socket(options_.interface);
+    std::optional<QuietLog> quiet;
+    if (seeks_server_) quiet.emplace();
     const bool xdp = options_.driver == "af_xdp";
     const std::vector<int> before = sockets_of(xdp ? AF_XDP : AF_PACKET);
     if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||
-        ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0)
+        ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0) {
+        if (seeks_server_) return;
         fail(options_,
              "the driver does not take it (is Debian's package of that driver installed, is the interface "
              "free?)");
-    started_ = true;
+    }
+    made_ = true;
+    rte_ether_addr address{};
+    ::rte_eth_macaddr_get(port_, &address);
+    if (!own_mac_) std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
+    if (host_.valid()) mac_ = host_.mac();
     pool_ = ::rte_pktmbuf_pool_create(
         ("uib-" + arguments.device).c_str(), kBuffers, kCachedBuffers, 0,
         static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
@@ -165,14 +231,14 @@ void DpdkPort::start_device(const DeviceArguments& arguments) {
     if (status == 0) status = ::rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &transmit);
     if (status == 0) status = ::rte_eth_rx_queue_setup(port_, 0, receive, SOCKET_ID_ANY, nullptr, pool_);
     if (status == 0) status = ::rte_eth_tx_queue_setup(port_, 0, transmit, SOCKET_ID_ANY, nullptr);
-    if (status == 0) status = ::rte_eth_dev_start(port_);
+    if (status == 0) {
+        status = ::rte_eth_dev_start(port_);
+        started_ = status == 0;
+        if (seeks_server_) return;
+    }
     if (status != 0) fail(options_, std::string("the device does not start: ") + ::rte_strerror(-status));
     for (const int socket : sockets_of(xdp ? AF_XDP : AF_PACKET))
         if (on_host_ && std::find(before.begin(), before.end(), socket) == before.end()) adopt(socket);
-    rte_ether_addr address{};
-    ::rte_eth_macaddr_get(port_, &address);
-    std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
-    if (host_.valid()) mac_ = host_.mac();
 }
 
 // The driver has options neither for a filter nor for something to wait on.
@@ -196,9 +262,14 @@ void DpdkPort::close() {
     ::rte_pktmbuf_free(std::exchange(writing_, nullptr));
     for (rte_mbuf* buffer : queue_) ::rte_pktmbuf_free(buffer);
     queue_.clear();
-    if (std::exchange(started_, false)) {
+    started_ = false;
+    if (std::exchange(made_, false)) {
+        rte_eth_dev_info info{};
+        const bool known = ::rte_eth_dev_info_get(port_, &info) == 0;
         ::rte_eth_dev_stop(port_);
         ::rte_eth_dev_close(port_);
+        // A virtual device that nothing stands on would stay for ever.
+        if (known && options_.driver != "pci") ::rte_dev_remove(info.device);
     }
     ::rte_mempool_free(std::exchange(pool_, nullptr));
 }
@@ -280,6 +351,11 @@ void DpdkPort::flush() {
         sent += taken;
     }
     if (sent < queue_.size()) ++counters_.tx_refused;
+    // Without a link nobody will ever take them.
+    if (sent == 0 && !link_up()) {
+        ::rte_pktmbuf_free_bulk(queue_.data(), static_cast<unsigned>(queue_.size()));
+        sent = queue_.size();
+    }
     queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 

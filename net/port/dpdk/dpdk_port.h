@@ -2,9 +2,11 @@
 //
 // Owns the ethdev, its buffer pool and, for drivers that share a host interface with the kernel, a watching
 // socket (wake_socket.h) so that an idle lane can sleep. Received buffers are held until release(); what the
-// driver does not take at once stays queued for the next flush(). An interface that has gone leaves the port
-// without a device; refresh() makes another when one of that name is there again, or when the interface's MTU
-// has outgrown the buffers. Not thread-safe, but may be opened by one thread and used by another.
+// driver does not take at once stays queued for the next flush(), as long as the link is up. An interface
+// that has gone leaves the port without a device; refresh() makes another when one of that name is there
+// again, or when the interface's MTU has outgrown the buffers. So it does where
+// nobody serves the socket yet, or no longer (virtio_user, memif's client). Not thread-safe, but may be
+// opened by one thread and used by another.
 #pragma once
 
 #include <array>
@@ -53,20 +55,27 @@ class DpdkPort final : public FramePort {
     static constexpr std::size_t kQueue = 256;  ///< frames waiting to be sent
 
     static constexpr unsigned kRefreshesPerTry = 20;
+    /// Until a driver's own thread has done what it does when a connection is lost.
+    static constexpr unsigned kRefreshesToSettle = 2;
 
     /// Makes the device for the interface as it is now. Throws std::runtime_error.
     void open();
     void close();
     void open_wake_socket();
     void start_device(const DeviceArguments& arguments);
+    void reopen();
+    void seek_server();
     /// Makes use of a socket that the driver has made.
     void adopt(int socket);
     void keep(rte_mbuf* buffer);
 
     FramePortOptions options_;
-    bool on_host_ = false;  ///< on an interface that the kernel has, too
+    bool on_host_ = false;       ///< on an interface that the kernel has, too
+    bool seeks_server_ = false;  ///< without one there is no device: refresh() looks for it
+    bool own_mac_ = false;       ///< the port is a station of its own, whatever the driver says
     std::uint16_t port_ = 0;
-    bool started_ = false;
+    bool made_ = false;     ///< there is a device
+    bool started_ = false;  ///< and it runs
     unsigned refreshes_until_try_ = 0;
     std::uint32_t room_mtu_ = 0;  ///< what the device's buffers hold
     HostInterface host_;

@@ -115,5 +115,20 @@ TEST(Config, MissingFileIsToldByName) {
     }
 }
 
+TEST(Config, RoceNeedsADriverOfHostInterfaces) {
+    const auto port = [](const std::string& driver) {
+        return refusal(
+            ("[[device]]\nname='a'\nport={link='roce',interface='x',driver='" + driver + "'}\n").c_str());
+    };
+    EXPECT_EQ(port("af_packet"), "accepted");
+    EXPECT_EQ(port("af_xdp"), "accepted");
+    for (const char* driver : {"tap", "memif", "vhost", "virtio_user", "pci"})
+        EXPECT_EQ(
+            port(driver),
+            "t.toml:3:6: RoCE has the addresses and neighbours of a host interface, by driver af_packet "
+            "or af_xdp; " +
+                std::string(driver) + " goes with a [[link]] table");
+}
+
 }  // namespace
 }  // namespace uib::daemon

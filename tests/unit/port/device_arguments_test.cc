@@ -67,7 +67,29 @@ TEST(DeviceArguments, OtherDrivers) {
     FramePortOptions extra = options("tap", "t0");
     extra.extra = "mac=fixed";
     EXPECT_EQ(device_arguments(extra, 2, 1500).arguments, "net_tap2,iface=t0,mac=fixed");
+    EXPECT_EQ(device_arguments(options("vhost", "/v"), 2, 1500).arguments, "net_vhost2,iface=/v,client=1");
+    FramePortOptions vhost = options("vhost", "/v");
+    vhost.server = true;
+    EXPECT_EQ(device_arguments(vhost, 2, 1500).arguments, "net_vhost2,iface=/v");
+    EXPECT_EQ(device_arguments(options("virtio_user", "/v"), 2, 1500).arguments,
+              "net_virtio_user2,path=/v,queue_size=1024");
     EXPECT_THROW(device_arguments(options("af_paket", "eth0"), 0, 1500), std::invalid_argument);
+}
+
+TEST(DeviceArguments, FramesAreNoLongerThanTheDriverCarries) {
+    const std::pair<const char*, unsigned> most[] = {
+        {"tap", 1500}, {"memif", 16384 - 18}, {"vhost", 65389}, {"virtio_user", 65389}};
+    for (const auto& [driver, mtu] : most) {
+        EXPECT_NO_THROW(device_arguments(options(driver, "x"), 0, mtu)) << driver;
+        EXPECT_THROW(device_arguments(options(driver, "x"), 0, mtu + 1), std::invalid_argument) << driver;
+        EXPECT_LE(default_mtu(driver), mtu);
+    }
+}
+
+TEST(DeviceArguments, VirtioUserIsNoServer) {
+    FramePortOptions virtio = options("virtio_user", "/v");
+    virtio.server = true;
+    EXPECT_THROW(device_arguments(virtio, 0, 1500), std::invalid_argument);
 }
 
 }  // namespace

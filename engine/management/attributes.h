@@ -78,6 +78,7 @@ inline constexpr Number kPhysicalLinkUp = 5;
 
 // CapabilityMask.
 inline constexpr Number kIsSm = 1U << 1;
+inline constexpr Number kIsTrapSupported = 1U << 3;
 inline constexpr Number kIsSlMapping = 1U << 6;
 inline constexpr Number kIsSystemImageGuid = 1U << 11;
 inline constexpr Number kIsExtendedSpeeds = 1U << 14;

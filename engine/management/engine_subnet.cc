@@ -8,7 +8,8 @@ namespace uib::management {
 EngineSubnet::EngineSubnet(net::InternalSwitch& fabric, std::uint64_t switch_guid,
                            const std::string& description, const std::vector<AdapterConfig>& adapters)
     : fabric_(fabric),
-      switch_(Node::of_switch(switch_guid, static_cast<unsigned>(fabric.ports()), description, fabric)) {
+      switch_(Node::of_switch(switch_guid, static_cast<unsigned>(fabric.ports()), description, fabric)),
+      link_trap_(switch_) {
     for (const AdapterConfig& config : adapters) {
         Node node = Node::channel_adapter(config.guid, config.guid, 1, config.description);
         node.info.type = config.type;
@@ -44,14 +45,30 @@ void EngineSubnet::run_manager(const SubnetOptions& options, Time now) {
 
 void EngineSubnet::set_external_link(PortIndex port, bool up, Time now) {
     switch_.node().set_link(port + 1, up);
-    if (manager_ != nullptr) manager_->wake(now);
+    link_changed(now);
 }
 
 void EngineSubnet::set_adapter_link(std::size_t index, bool up, Time now) {
     Adapter& adapter = *adapters_[index];
     adapter.node.node().set_link(1, up);
     switch_.node().set_link(adapter.port + 1, up);
+    link_changed(now);
+}
+
+// The manager of this engine, if it is master, need not be told by wire.
+void EngineSubnet::link_changed(Time now) {
     if (manager_ != nullptr) manager_->wake(now);
+    if (manager_ == nullptr || manager_->state() != SmState::kMaster) link_trap_.raise(now);
+}
+
+void EngineSubnet::on_timer(Time now) {
+    if (manager_ != nullptr && manager_->next_deadline() <= now) manager_->on_timer(now);
+    if (link_trap_.next_deadline() <= now) link_trap_.on_timer(now);
+}
+
+Time EngineSubnet::next_deadline() const {
+    const Time of_manager = manager_ == nullptr ? kNever : manager_->next_deadline();
+    return std::min(of_manager, link_trap_.next_deadline());
 }
 
 void EngineSubnet::on_port_changed(Node& node, unsigned port) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/management/link_trap.h"
 #include "engine/management/subnet_manager.h"
 
 namespace uib::management {
@@ -46,6 +47,10 @@ class EngineSubnet final : public NodeWatcher {
     /// Starts a subnet manager at the first adapter, or at the switch if there is none. One that runs ends.
     void run_manager(const SubnetOptions& options, Time now);
     void stop_manager() { manager_.reset(); }
+    /// What the manager, or the switch's trap, has to do by itself.
+    void on_timer(Time now);
+    [[nodiscard]] Time next_deadline() const;
+    [[nodiscard]] const LinkTrap& link_trap() const { return link_trap_; }
     [[nodiscard]] SubnetManager* manager() { return manager_.get(); }
     [[nodiscard]] const SubnetManager* manager() const { return manager_.get(); }
 
@@ -80,9 +85,11 @@ class EngineSubnet final : public NodeWatcher {
         InternalSmpLink from_switch;
     };
     void refresh(std::size_t index);
+    void link_changed(Time now);
 
     net::InternalSwitch& fabric_;
     SmpNode switch_;
+    LinkTrap link_trap_;
     std::vector<std::unique_ptr<Adapter>> adapters_;
     std::function<void(std::size_t)> listener_;
     std::vector<std::function<void(unsigned)>> switch_listeners_;

@@ -52,6 +52,7 @@ Node Node::of_switch(std::uint64_t guid, unsigned ports, std::string description
     node.sl_to_vl_.resize(node.ports_.size() * node.ports_.size());
     // The way to the switch itself is always there.
     PortInfo& own = node.ports_[0].info;
+    own.capability_mask |= kIsTrapSupported;
     own.port_state = kStateActive;
     own.physical_state = kPhysicalLinkUp;
     own.neighbor_mtu = own.mtu_cap;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/management/management_key.h"
+
 namespace uib::management {
 
 SmiNode SmpNode::smi_node() const {
@@ -92,12 +94,15 @@ void SmpNode::send(unsigned port, const SmpPacket& packet, Time now) {
 void SmpNode::deliver(unsigned port, const SmpPacket& packet, Time now) {
     const net::MadHeader& header = packet.smp.header;
     const bool manager = manager_ != nullptr && (node_.is_switch() || port == manager_port_);
-    if (header.is_response() || header.method == net::MadMethod::kTrap) {
-        if (!manager || !header.is_response()) {
+    if (header.method == net::MadMethod::kTrap)
+        return take_trap(port, packet, manager ? manager_ : nullptr, now);
+    if (header.method == net::MadMethod::kTrapRepress) return take_repress(port, packet, now);
+    if (header.is_response()) {
+        if (manager) {
+            manager_->on_response(packet, now);
+        } else {
             ++drops_.unexpected;
-            return;
         }
-        manager_->on_response(packet, now);
         return;
     }
     const bool for_manager = manager && header.attribute_id == static_cast<unsigned>(AttributeId::kSmInfo);
@@ -116,6 +121,25 @@ void SmpNode::deliver(unsigned port, const SmpPacket& packet, Time now) {
     out.smp.route.returning = true;
     const SmiResult result = smi_departure(out, smi_node());
     go(result, port, out, now);
+}
+
+// A trap that came by LID is repressed the way back; by a directed route none comes.
+void SmpNode::take_trap(unsigned port, const SmpPacket& packet, SmpManager* manager, Time now) {
+    if (manager == nullptr || packet.smp.is_directed() || !manager->on_trap(packet.smp, now)) {
+        ++drops_.unexpected;
+        return;
+    }
+    SmpPacket out{packet.smp, packet.dlid, packet.slid};
+    out.smp.header.method = net::MadMethod::kTrapRepress;
+    go({SmiStep::kRoute, 0}, port, out, now);
+}
+
+void SmpNode::take_repress(unsigned port, const SmpPacket& packet, Time now) {
+    if (check_management_key(node_.end_port(port), packet.smp, now) == KeyCheck::kFail) {
+        ++drops_.management_key;
+        return;
+    }
+    if (repress_listener_) repress_listener_(packet.smp.header.transaction_id);
 }
 
 void SmpNode::originate(unsigned port, SmpPacket packet, Time now) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,8 @@ class SmpManager {
     virtual void on_response(const SmpPacket& packet, Time now) = 0;
     /// Get or Set of SMInfo; the answer is complete but for route and LIDs.
     virtual net::Smp on_sm_info(const net::Smp& request, Time now) = 0;
+    /// False if it is another manager's to repress.
+    virtual bool on_trap(const net::Smp& trap, Time now) = 0;
 };
 
 /// SMPs that went nowhere, by cause.
@@ -39,7 +42,7 @@ struct SmpDrops {
     std::uint64_t link_down = 0;  ///< the port is down
     std::uint64_t management_key = 0;
     std::uint64_t lid = 0;         ///< nobody's LID here
-    std::uint64_t unexpected = 0;  ///< responses and traps where no manager is
+    std::uint64_t unexpected = 0;  ///< responses where no manager is, traps where no master is
 };
 
 class SmpNode {
@@ -54,6 +57,10 @@ class SmpNode {
     void connect(unsigned port, SmpLink* link) { links_[port] = link; }
     /// A manager whose SMPs leave through `port`; nullptr ends it.
     void run_manager(unsigned port, SmpManager* manager);
+    /// Called with the transaction of each trap that the master represses.
+    void on_trap_repress(std::function<void(std::uint64_t)> listener) {
+        repress_listener_ = std::move(listener);
+    }
 
     /// From the link of `port`.
     void receive(unsigned port, const SmpPacket& packet, Time now);
@@ -69,12 +76,15 @@ class SmpNode {
     void go(const SmiResult& result, unsigned port, const SmpPacket& packet, Time now);
     void send(unsigned port, const SmpPacket& packet, Time now);
     void deliver(unsigned port, const SmpPacket& packet, Time now);
+    void take_trap(unsigned port, const SmpPacket& packet, SmpManager* manager, Time now);
+    void take_repress(unsigned port, const SmpPacket& packet, Time now);
     [[nodiscard]] bool owns(unsigned port, net::Lid lid) const;
 
     Node node_;
     std::vector<SmpLink*> links_;  ///< by port
     unsigned manager_port_ = 0;
     SmpManager* manager_ = nullptr;
+    std::function<void(std::uint64_t)> repress_listener_;
     SmpDrops drops_;
 };
 

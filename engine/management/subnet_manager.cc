@@ -149,6 +149,14 @@ void SubnetManager::finish() {
     }
 }
 
+// Whatever it tells, a sweep finds it, once the trap is repressed.
+bool SubnetManager::on_trap(const net::Smp& /*trap*/, Time now) {
+    if (state_ != SmState::kMaster) return false;
+    changed_ = true;
+    schedule(now);
+    return true;
+}
+
 // Another manager asks, or gives orders (14.4.1).
 net::Smp SubnetManager::on_sm_info(const net::Smp& request, Time now) {
     now_ = now;

@@ -16,9 +16,9 @@
 //   tables      forwarding tables (routes.cc), P_Keys, SL to VL, VL arbitration: what differs is set
 //   arm, activate   port states
 // A master looks at its switches each sweep interval whether a port has changed, and sweeps if so, and now
-// and then anyway. A sweep in which something did not answer is repeated after a while that doubles each
-// time. A standby asks the manager that it follows each poll interval, and discovers anew when that does not
-// answer.
+// and then anyway; a switch's trap makes it sweep at once. A sweep in which something did not answer is
+// repeated after a while that doubles each time. A standby asks the manager that it follows each poll
+// interval, and discovers anew when that does not answer.
 #pragma once
 
 #include <cstdint>
@@ -82,6 +82,7 @@ class SubnetManager final : public SmpManager {
     // -- SmpManager --
     void on_response(const SmpPacket& packet, Time now) override;
     net::Smp on_sm_info(const net::Smp& request, Time now) override;
+    bool on_trap(const net::Smp& trap, Time now) override;
 
   private:
     enum class Phase : std::uint8_t {

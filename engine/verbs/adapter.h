@@ -263,7 +263,7 @@ class Adapter final : public transport::Host {
     XrcDomains xrc_;
     std::vector<std::unique_ptr<Device>> devices_;
     std::vector<Subnet> subnets_;
-    transport::Time subnets_due_ = transport::kNever;  ///< of their managers
+    transport::Time subnets_due_ = transport::kNever;  ///< of what they do by themselves
     std::unique_ptr<net::Router> router_;
     net::InternalSwitch::PortIndex router_port_ = net::InternalSwitch::kNoPort;  ///< of every fabric
     std::vector<Client*> clients_;

@@ -98,10 +98,9 @@ void Adapter::start_subnet(std::size_t number) {
 void Adapter::tend_subnets() {
     subnets_due_ = transport::kNever;
     for (Subnet& subnet : subnets_) {
-        if (subnet.nodes == nullptr || subnet.nodes->manager() == nullptr) continue;
-        management::SubnetManager& manager = *subnet.nodes->manager();
-        if (manager.next_deadline() <= now_) manager.on_timer(now_);
-        subnets_due_ = std::min(subnets_due_, manager.next_deadline());
+        if (subnet.nodes == nullptr) continue;
+        if (subnet.nodes->next_deadline() <= now_) subnet.nodes->on_timer(now_);
+        subnets_due_ = std::min(subnets_due_, subnet.nodes->next_deadline());
     }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Engines in network namespaces joined by InfiniBand links over Ethernet: one subnet, unmodified programs, bytes verified,
-loss on the wire, three engines, multicast across them, an engine that goes and comes back.
+loss on the wire, three engines, multicast across them, an engine and a port that go and come back.
 
   --quick       a choice of programs (default)
   --full        more of them, more rounds
@@ -11,6 +11,7 @@ import argparse
 import contextlib
 
 import uibtest
+from fault_test import fault
 from hosts import Checks, Network
 from uibtest import Failure, expect, say, unique_port, wait_until
 
@@ -56,13 +57,17 @@ def one_subnet(hosts):
     seen = lids(hosts)
     if len(set(seen)) != len(seen) or any(state != "ACTIVE" for host in hosts for _, state in ports(host)):
         return False
-    managers = [host.engine.status()["subnets"][0]["manager"] for host in hosts]
+    managers = [subnet_of(host)["manager"] for host in hosts]
     return managers.count("master") == 1 and managers.count("standby") == len(hosts) - 1
+
+
+def subnet_of(host):
+    return host.engine.status()["subnets"][0]
 
 
 def members_known(hosts, count):
     """The one master knows `count` memberships of these engines, and the switches hold what it has made of them."""
-    subnets = [host.engine.status()["subnets"][0] for host in hosts]
+    subnets = [subnet_of(host) for host in hosts]
     memberships = [one for subnet in subnets for one in subnet["general_services"]["memberships"]]
     return len(memberships) == count and all(one["registered"] for one in memberships) and all(
         subnet["settled"] for subnet in subnets if subnet["manager"] == "master")
@@ -151,6 +156,22 @@ class Tests(Checks):
             expect(lids(hosts[:1]) == before, "LIDs stay")
             self.run(network, PINGPONGS[:1], hosts=(2, 0))
 
+    def link_down(self):
+        """At the engine that is not master, which hears of it by a trap: well before it looks, every ten seconds."""
+        say("=== two engines; a rule takes a port's link down")
+        with self.subnet(2, 1500) as (network, hosts):
+            master, other = sorted(hosts, key=lambda host: subnet_of(host)["manager"])
+            before, sweeps = lids(hosts), subnet_of(master)["sweeps"]
+            rule = fault(other.engine, "add", "link-down", "--device", "uib1").strip()
+            expect([state for _, state in ports(other)] == ["ACTIVE", "DOWN"], f"ports: {ports(other)}")
+            wait_until(lambda: subnet_of(master)["sweeps"] > sweeps, 5, "the master has heard of it")
+            self.run(network, PINGPONGS[:1], ("uib0", "uib0"))
+            fault(other.engine, "remove", rule)
+            wait_until(lambda: one_subnet(hosts), 5, "the master has brought the port up again")
+            expect(lids(hosts) == before, "LIDs stay")
+            devices = ("uib0", "uib1") if other is hosts[1] else ("uib1", "uib0")
+            self.run(network, PINGPONGS[:1], devices)
+
     def multicast(self):
         say("=== multicast: two engines")
         with self.subnet(2, 1500) as (_, hosts):
@@ -216,7 +237,7 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     tests = Tests(options.full)
-    for part in (tests.programs, tests.loss, tests.comes_and_goes, tests.multicast):
+    for part in (tests.programs, tests.loss, tests.comes_and_goes, tests.link_down, tests.multicast):
         if options.only in part.__name__:
             part()
     say(f"{tests.passed} of {tests.passed + len(tests.failed)} passed")

@@ -65,7 +65,7 @@ class JoinedEngines : public ::testing::Test {
     }
     void step() {
         for (const auto& engine : engines_) {
-            if (engine->subnet->manager()->next_deadline() <= now_) engine->subnet->manager()->on_timer(now_);
+            if (engine->subnet->next_deadline() <= now_) engine->subnet->on_timer(now_);
             engine->joint->receive(now_, [&](net::InternalSwitch::PortIndex port, net::Packet& packet) {
                 arrive(*engine, port, packet);
             });

@@ -136,6 +136,7 @@ class TwoSwitches : public ::testing::Test, public SmpManager {
 
     void on_response(const SmpPacket& packet, Time) override { responses_.push_back(packet); }
     net::Smp on_sm_info(const net::Smp& request, Time) override { return request; }
+    bool on_trap(const net::Smp&, Time) override { return false; }
 
     SmpPacket get(AttributeId attribute, const DirectedPath& path) {
         SmpPacket packet;

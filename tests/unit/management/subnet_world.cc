@@ -73,9 +73,7 @@ void SubnetWorld::put(End& from, const SmpPacket& packet, Time now) {
 
 Time SubnetWorld::next() {
     Time at = events_.empty() ? kNever : events_.top().at;
-    for (const auto& engine : engines_)
-        if (engine->subnet->manager() != nullptr)
-            at = std::min(at, engine->subnet->manager()->next_deadline());
+    for (const auto& engine : engines_) at = std::min(at, engine->subnet->next_deadline());
     return at;
 }
 
@@ -87,9 +85,7 @@ void SubnetWorld::step(Time at) {
         event.happen();
     }
     for (const auto& engine : engines_)
-        if (SubnetManager* manager = engine->subnet->manager();
-            manager != nullptr && manager->next_deadline() <= now_)
-            manager->on_timer(now_);
+        if (engine->subnet->next_deadline() <= now_) engine->subnet->on_timer(now_);
 }
 
 void SubnetWorld::run_for(Time span) {

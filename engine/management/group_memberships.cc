@@ -55,25 +55,25 @@ void GroupMemberships::port_changed(std::size_t adapter, Time now) {
 
 void GroupMemberships::on_timer(Time now) {
     due_ = kNever;
+    const std::uint64_t last = counters_.requests + kBurst;
     for (auto at = memberships_.begin(); at != memberships_.end();) {
-        const auto next = std::next(at);
-        Membership& membership = at->second;
-        if (membership.due <= now) {
-            if (membership.transaction != 0) ++counters_.unanswered;
-            const bool over =
-                !membership.wanted && (!membership.asked || membership.attempts >= kLeaveAttempts);
-            if (over) {
-                memberships_.erase(at);
-                at = next;
-                continue;
-            }
-            membership.due = kNever;
-            const bool settled = membership.wanted && membership.registered;
-            if (!settled) request(at->first, membership, now);
+        const bool its_turn = at->second.due <= now && counters_.requests < last;
+        if (its_turn && !tend(at->first, at->second, now)) {
+            at = memberships_.erase(at);
+            continue;
         }
-        due_ = std::min(due_, membership.due);
-        at = next;
+        due_ = std::min(due_, at->second.due);
+        ++at;
     }
+}
+
+// What is due. False if the membership is over.
+bool GroupMemberships::tend(const Key& key, Membership& membership, Time now) {
+    if (membership.transaction != 0) ++counters_.unanswered;
+    if (!membership.wanted && (!membership.asked || membership.attempts >= kLeaveAttempts)) return false;
+    membership.due = kNever;
+    if (!membership.wanted || !membership.registered) request(key, membership, now);
+    return true;
 }
 
 void GroupMemberships::request(const Key& key, Membership& membership, Time now) {

@@ -23,6 +23,8 @@ class GroupMemberships {
   public:
     static constexpr Time kFirstRetry = 100'000'000;
     static constexpr Time kLastRetry = 6'400'000'000;
+    /// Requests that are sent at a time.
+    static constexpr unsigned kBurst = 32;
     /// Requests to leave; then the master's record stays until it misses the port.
     static constexpr unsigned kLeaveAttempts = 5;
 
@@ -90,6 +92,7 @@ class GroupMemberships {
         due_ = std::min(due_, at);
     }
     [[nodiscard]] Seen look(std::size_t adapter) const;
+    bool tend(const Key& key, Membership& membership, Time now);
     void request(const Key& key, Membership& membership, Time now);
 
     const EngineSubnet& subnet_;

@@ -84,7 +84,7 @@ std::uint16_t SubnetManager::check_member(const McMemberRecord& wanted, net::Lid
     const std::uint64_t guid = net::interface_id_of(wanted.port);
     const NodeIndex index = topology_.find(guid);
     if (index == kNoNode || topology_.node(index).is_switch())
-        return settled() ? kSaInvalidGid : net::kMadBusy;
+        return phase_ == Phase::kIdle ? kSaInvalidGid : net::kMadBusy;
     if (lids_.lid(guid) >> options_.lmc != from >> options_.lmc) return kSaInvalidRequest;
     const auto group = groups_.find(wanted.group);
     const NodeRecord& node = topology_.node(index);
@@ -125,7 +125,8 @@ net::Lid SubnetManager::join(const McMemberRecord& wanted, std::uint64_t port_gu
     std::uint8_t& state = found->second.ports[port_guid];
     const bool received = (state & kReceives) != 0;
     state |= wanted.join_state;
-    if (received != ((state & kReceives) != 0)) regroup(now);
+    now_ = now;
+    groups_changed_ = groups_changed_ || received != ((state & kReceives) != 0);
     return found->second.record.mlid;
 }
 
@@ -138,7 +139,8 @@ bool SubnetManager::leave(const net::Gid& gid, std::uint64_t port_guid, std::uin
     if (port->second == 0) group->second.ports.erase(port);
     const auto is_full = [](const auto& member) { return (member.second & kFullMember) != 0; };
     if (std::none_of(group->second.ports.begin(), group->second.ports.end(), is_full)) groups_.erase(group);
-    regroup(now);
+    now_ = now;
+    groups_changed_ = true;
     return true;
 }
 
@@ -168,18 +170,14 @@ void SubnetManager::forget_absent_members() {
     }
 }
 
-void SubnetManager::regroup(Time now) {
-    now_ = now;
+// The switches' tables, for all changes since the last time.
+void SubnetManager::regroup() {
+    groups_changed_ = false;
     if (state_ != SmState::kMaster) return;
-    if (phase_ != Phase::kIdle) {
-        groups_changed_ = true;
-        return;
-    }
     incomplete_ = false;
     routes_ = compute_routes(topology_, lids_, options_.lmc, members());
     phase_ = Phase::kTables;
     set_tables();
-    progress();
 }
 
 }  // namespace uib::management

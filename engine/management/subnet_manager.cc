@@ -53,12 +53,14 @@ void SubnetManager::wake(Time now) {
 }
 
 Time SubnetManager::next_deadline() const {
-    return phase_ == Phase::kIdle ? due_ : requests_.next_deadline();
+    if (phase_ != Phase::kIdle) return requests_.next_deadline();
+    return groups_changed_ ? std::min(now_, due_) : due_;
 }
 
 void SubnetManager::on_timer(Time now) {
     now_ = now;
     requests_.on_timer(now);
+    if (phase_ == Phase::kIdle && groups_changed_) regroup();
     if (phase_ == Phase::kIdle && due_ <= now) {
         due_ = kNever;
         switch (state_) {
@@ -139,7 +141,6 @@ void SubnetManager::advance() {
 
 void SubnetManager::finish() {
     phase_ = Phase::kIdle;
-    if (std::exchange(groups_changed_, false)) regroup(now_);
     if (incomplete_) {
         changed_ = true;
         schedule(now_ + std::min(kFirstRetry << std::min(failures_++, 8U), kLastRetry));

@@ -72,7 +72,7 @@ class SubnetManager final : public SmpManager {
     [[nodiscard]] SmState state() const { return state_; }
     [[nodiscard]] std::uint64_t guid() const { return guid_; }
     /// Nothing is under way.
-    [[nodiscard]] bool settled() const { return phase_ == Phase::kIdle; }
+    [[nodiscard]] bool settled() const { return phase_ == Phase::kIdle && !groups_changed_; }
     /// What the last discovery found.
     [[nodiscard]] const Topology& topology() const { return topology_; }
     [[nodiscard]] const LidMap& lids() const { return lids_; }
@@ -154,7 +154,7 @@ class SubnetManager final : public SmpManager {
     [[nodiscard]] McMemberRecord record_of(const net::Gid& group, const net::Gid& port) const;
     [[nodiscard]] MulticastMembers members() const;
     void forget_absent_members();
-    void regroup(Time now);
+    void regroup();
 
     SmpNode& node_;
     unsigned port_;
@@ -170,7 +170,7 @@ class SubnetManager final : public SmpManager {
     bool incomplete_ = false;      ///< something of this sweep did not answer or refused
     bool silent_rival_ = false;    ///< a node says that it has a manager, which does not answer
     bool handed_over_ = false;     ///< another master has handed over to this manager
-    bool groups_changed_ = false;  ///< during a sweep
+    bool groups_changed_ = false;  ///< since the routes were computed
     unsigned failures_ = 0;        ///< incomplete sweeps in a row
     unsigned looks_ = 0;           ///< since the last sweep
     std::uint32_t act_count_ = 0;

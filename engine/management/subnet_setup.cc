@@ -34,6 +34,7 @@ void SubnetManager::identify() {
     phase_ = Phase::kIdentify;
     lids_.assign(topology_, options_.lmc);
     forget_absent_members();
+    groups_changed_ = false;
     routes_ = compute_routes(topology_, lids_, options_.lmc, members());
     for (NodeIndex index = 0; index < topology_.nodes().size(); ++index) {
         const NodeRecord& node = topology_.node(index);

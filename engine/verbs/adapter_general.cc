@@ -4,6 +4,8 @@
 // There a group has one multicast LID, the master's choice. Programs that do not ask subnet administration
 // name one of their own: between queue pair and wire the port puts the group's in its place, and what comes
 // in is matched by its GID alone.
+#include <algorithm>
+
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/qp.h"
 
@@ -45,6 +47,8 @@ bool Adapter::send_general() {
 
 void Adapter::take_general(const Device& device, const net::Packet& packet) {
     general_->receive(adapter_number(device), packet, now_);
+    subnets_due_ =
+        std::min(subnets_due_, subnet()->next_deadline());  // the manager may have groups to set up
 }
 
 }  // namespace uib::verbs

@@ -132,7 +132,7 @@ class Tests(Checks):
         with self.subnet(2, 1500, loss=0.01, link="ib") as (network, hosts):
             sizes = (["ib_send_bw", "-s", "4096"], ["ib_write_bw", "-s", "65536"], ["ib_read_bw", "-s", "65536"], ["ib_atomic_bw"])
             # Of an acknowledge, 0.27 s: an engine may wait that long for a CPU of a busy machine.
-            self.run(network, perftest([[*command, "-u", "16"] for command in sizes], 1000 if self.full else 50))
+            self.run(network, perftest([[*command, "-u", "16"] for command in sizes], 200 if self.full else 50))
             self.run(network, (PINGPONGS[0],))
             # Every byte compared; the operations that only the reliable service has.
             for operation in ("SEND with invalidate", "WRITE to a window", "READ", "compare-and-swap", "fetch-and-add"):

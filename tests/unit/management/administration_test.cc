@@ -91,6 +91,7 @@ class Master : public ::testing::Test {
         request.component_mask = components;
         encode(record_, request.data);
         const auto reply = manager().on_administration(request, from, world_.now());
+        world_.run_for(1);
         EXPECT_TRUE(reply);
         EXPECT_EQ(reply->header.transaction_id, 77U);
         return *reply;

@@ -93,6 +93,28 @@ TEST_F(Memberships, EnginesAgreeOnTheMastersLid) {
     EXPECT_EQ(flood(a, mlid(a)), (Copies{{{&a, 0}, 1}, {{&b, 0}, 1}}));
 }
 
+TEST_F(Memberships, ManyAtOnceAreAskedForInBursts) {
+    constexpr unsigned kGroups = 300;
+    Engine& a = add(0x1'0000'0001, 1);
+    Engine& b = add(0x2'0000'0001, 2);
+    run(3000 * kMillisecond);
+    const std::uint64_t sweeps = a.subnet->manager()->sweeps();
+    for (unsigned i = 0; i < kGroups; ++i) {
+        group_[14] = static_cast<std::uint8_t>(i >> 8);
+        group_[15] = static_cast<std::uint8_t>(i);
+        join(b, 1, static_cast<net::Lid>(net::kMulticastLidFirst + i));
+    }
+    step();
+    EXPECT_EQ(b.general->memberships().counters().requests, GroupMemberships::kBurst);
+    run(500 * kMillisecond);
+    EXPECT_EQ(b.general->memberships().counters().requests, kGroups);
+    for (const GroupMemberships::Status& status : b.general->memberships().list())
+        EXPECT_TRUE(status.registered);
+    EXPECT_LE(a.subnet->manager()->sweeps() - sweeps, kGroups / 10)
+        << "tables are set for many groups at once";
+    EXPECT_EQ(flood(a, net::kMulticastLidFirst + kGroups - 1), (Copies{{{&b, 1}, 1}}));
+}
+
 TEST_F(Memberships, AMemberThatGoesAndComesBackIsAMemberAgain) {
     Engine& a = add(0x1'0000'0001, 1);
     Engine& b = add(0x2'0000'0001, 2);

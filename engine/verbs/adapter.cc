@@ -176,8 +176,9 @@ bool Adapter::run_active() {
         const bool more = machine.run(kBurst);
         running_ = nullptr;
         after_event(qp);
+        // Who would send and finds no room waits for somebody else, who may need this CPU.
+        busy |= progress_ != before;
         if (more || progress_ != before) {
-            busy = true;
             qp.idle_turns = 0;
         } else if (++qp.idle_turns > kIdleTurns) {
             if (qp.send_ring() != nullptr) ipc::release_queue(qp.send_ring()->control());

@@ -59,6 +59,48 @@ TEST_F(EthernetPathTest, connections_go_by_gid) {
     EXPECT_EQ(first.qp_number == b.reply.qp_number ? first.byte_len : second.byte_len, 64U);
 }
 
+/// A port to the outside that takes as many packets as the test says.
+class NarrowUplink final : public net::Uplink {
+  public:
+    bool receive(net::Time, net::PacketSink&) override { return false; }
+    [[nodiscard]] std::uint32_t room() const override { return room_now; }
+    void send(const net::Packet&) override {}
+    void end_turn() override {}
+    [[nodiscard]] net::Time next_deadline() const override { return net::kNoDeadline; }
+    [[nodiscard]] std::vector<int> wake_descriptors() const override { return {}; }
+    [[nodiscard]] bool sleepable() const override { return true; }
+    void watch(bool) override {}
+    [[nodiscard]] bool active() const override { return true; }
+    [[nodiscard]] std::uint32_t mtu() const override { return 4096; }
+    [[nodiscard]] net::MacAddress mac() const override { return {2, 0, 0, 0, 0, 1}; }
+    [[nodiscard]] std::vector<net::Gid> gids() const override {
+        return {net::Gid{0xFE, 0x80, 0, 0, 0, 0, 0, 0, 9}};
+    }
+    std::uint8_t take_changes() override { return 0; }
+    std::vector<Counter> counters() override { return {}; }
+    void listen(net::FrameListener*) override {}
+
+    std::uint32_t room_now = 0;
+};
+
+// A turn that counts as work is followed by another at once, and whoever makes room may need the CPU.
+TEST_F(EthernetPathTest, a_sender_without_room_is_no_work) {
+    auto owned = std::make_unique<NarrowUplink>();
+    NarrowUplink& uplink = *owned;
+    adapter_.attach_uplink(*adapter_.devices()[0], std::move(owned));
+    TestCq cq = make_cq(16);
+    TestQp a = make_qp(cq, ipc::Service::kUc), b = make_qp(cq, ipc::Service::kUc);
+    ASSERT_EQ(connect_to(a, b, adapter_.devices()[0]->gids()[0]), 0);
+    ipc::SendWqe wqe{};
+    post_send(a, wqe, buffer_, 64, key_);
+    adapter_.turn();  // takes the doorbell
+    EXPECT_FALSE(adapter_.turn());
+    EXPECT_FALSE(adapter_.quiet()) << "it has not been forgotten";
+    uplink.room_now = 1;
+    EXPECT_TRUE(adapter_.turn());
+    EXPECT_EQ(wait(cq).status, 0);
+}
+
 TEST_F(EthernetPathTest, a_path_needs_a_grh) {
     TestCq cq = make_cq(16);
     TestQp a = make_qp(cq, ipc::Service::kUc), b = make_qp(cq, ipc::Service::kUc);

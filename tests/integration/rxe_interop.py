@@ -42,8 +42,8 @@ LOSS = 0.01
 PINGPONGS = (["ibv_rc_pingpong", "-c"], ["ibv_rc_pingpong", "-c", "-e"], ["ibv_rc_pingpong", "-c", "-m", "4096", "-s", "65536"],
              ["ibv_uc_pingpong", "-c"], ["ibv_ud_pingpong", "-c", "-s", "1000"], ["ibv_srq_pingpong", "-c"])
 # Perftest has as many READs outstanding as its own adapter can (rxe's RXE_MAX_QP_RD_ATOM: 128), without asking the other side for
-# its limit (ours: 16), which refuses the seventeenth as the specification has it (C9-86; rxe itself has no such check and
-# overwrites its oldest): between adapters whose limits differ it must be told one.
+# its limit (ours: 32), which refuses what is more as the specification has it (C9-86; rxe itself has no such check and overwrites
+# its oldest): between adapters whose limits differ it must be told one.
 READS = ["-o", "16"]
 BANDWIDTHS = (["ib_send_bw"], ["ib_write_bw"], ["ib_read_bw", *READS], ["ib_atomic_bw", *READS])
 PERFTEST = (["ib_send_lat"], ["ib_write_lat"], ["ib_read_lat", *READS], ["ib_atomic_lat", *READS], *BANDWIDTHS,

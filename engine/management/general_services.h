@@ -38,6 +38,7 @@ class GeneralServices {
         net::Packet packet;  ///< without payload
         std::array<std::byte, net::kMadBytes> mad{};
     };
+    [[nodiscard]] bool has_outgoing() const { return !outgoing_.empty(); }
     /// What is to be sent, each by the port of its adapter with `mad` as the packet's payload.
     [[nodiscard]] std::deque<Datagram> take_outgoing() { return std::exchange(outgoing_, {}); }
 

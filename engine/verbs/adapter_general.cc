@@ -37,12 +37,13 @@ net::Lid Adapter::mlid_on_wire(const net::Packet& packet) const {
 bool Adapter::send_general() {
     if (general_ == nullptr) return false;
     if (general_->next_deadline() <= now_) general_->on_timer(now_);
+    if (!general_->has_outgoing()) return false;
     datagrams_ = general_->take_outgoing();
     for (management::GeneralServices::Datagram& datagram : datagrams_) {
         datagram.packet.payload = datagram.mad;
         put_on_wire(*subnets_.front().devices[datagram.adapter], datagram.packet);
     }
-    return !datagrams_.empty();
+    return true;
 }
 
 void Adapter::take_general(const Device& device, const net::Packet& packet) {

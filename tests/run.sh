@@ -62,6 +62,8 @@ check_tidy() {
     record "clang-tidy of ${#compiled[@]} files" "$status"
 }
 
+# Where the machine with the kernel's own Soft-RoCE can be had, what it needs.
+[[ -e ${UIB_PEER_VM:-$uib_root/../shared/tools/peer-vm/peer-vm} ]] && uib_packages+=(qemu-system-x86 make xz-utils zstd)
 uib_install_packages || { record "packages" 1; steps=(); }
 for step in "${steps[@]}"; do
     case $step in

@@ -111,6 +111,7 @@ net::Lid SubnetManager::join(const McMemberRecord& wanted, std::uint64_t port_gu
     if (state_ != SmState::kMaster) return 0;
     auto found = groups_.find(wanted.group);
     if (found == groups_.end()) {
+        if (groups_.size() >= kMaxGroups) return 0;
         McMemberRecord made = wanted;
         made.mlid = choose_mlid(wanted.mlid);
         if (made.mlid == 0) return 0;

@@ -185,6 +185,8 @@ class SubnetManager final : public SmpManager {
     std::set<std::uint64_t> fresh_;                           ///< ports that showed no LID in this sweep
     std::set<std::uint64_t> unregistered_;                    ///< ports to be told to register anew
     std::set<std::pair<std::uint64_t, unsigned>> lanes_set_;  ///< ports whose VL tables are set
+    /// As many as there are multicast LIDs: what a client could make the manager remember has an end.
+    static constexpr std::size_t kMaxGroups = 0x3FFF;
     struct Group {
         McMemberRecord record;                        ///< without a member
         std::map<std::uint64_t, std::uint8_t> ports;  ///< join states by port GUID

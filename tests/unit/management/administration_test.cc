@@ -149,6 +149,22 @@ TEST_F(Master, SendersOnlyGetNoCopies) {
     EXPECT_EQ(world_[0].fabric.members(0xC0AB), std::vector<SubnetWorld::PortIndex>{1});
 }
 
+TEST_F(Master, GroupsBeyondTheLastMulticastLidAreRefused) {
+    constexpr std::uint8_t kPort = kGuid + 1;
+    for (unsigned number = 0; number < 0x3FFF; ++number) {
+        record_.group[13] = static_cast<std::uint8_t>(number >> 8);
+        record_.group[14] = static_cast<std::uint8_t>(number);
+        ASSERT_EQ(manager().join(record_, kPort, world_.now()), record_.mlid) << number;
+    }
+    record_.group = group_numbered(2);
+    EXPECT_EQ(status(net::MadMethod::kSet, mc_member::kToCreate | mc_member::kMlid), kSaNoResources);
+    record_.group = group_numbered(1);
+    EXPECT_EQ(status(net::MadMethod::kDelete, mc_member::kToName), 0);
+    record_.group = group_numbered(2);
+    EXPECT_EQ(status(net::MadMethod::kSet, mc_member::kToCreate | mc_member::kMlid), 0)
+        << "there is room again";
+}
+
 TEST_F(Master, WhatCannotBeIsRefusedWithTheReason) {
     using enum net::MadMethod;
     EXPECT_EQ(status(kSet, mc_member::kToCreate & ~mc_member::kQkey), kSaInsufficientComponents);

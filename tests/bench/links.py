@@ -186,8 +186,8 @@ def boot(quick):
     import rxe_interop
     vm = rxe_interop.machine()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="uib-links-") as directory:
-        rxe_interop.copy_build(pathlib.Path(directory))
-        command = f"UIB_BUILD={directory} /usr/bin/python3 -B {pathlib.Path(__file__).resolve()} --beside-rxe {'--quick' if quick else ''}"
+        script = rxe_interop.copy_for_guest(pathlib.Path(directory)) / pathlib.Path(__file__).resolve().relative_to(uibtest.ROOT)
+        command = f"UIB_BUILD={directory} /usr/bin/python3 -B {script} --beside-rxe {'--quick' if quick else ''}"
         done = subprocess.run([vm, "-t", "900", "run", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, cwd="/", timeout=960)
     say(done.stdout)

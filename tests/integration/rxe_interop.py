@@ -234,13 +234,19 @@ def machine():
     return path
 
 
-def copy_build(target):
-    """The guest sees the host's files but those below /tmp and /run."""
+def copy_for_guest(target):
+    """The build and the scripts: the guest sees the host's files but those below /tmp and /run. Returns the tree of the scripts."""
     for name in ("bin", "lib", "provider"):
         (target / name).mkdir(parents=True)
         for source in (uibtest.BUILD / name).glob("*"):
             if source.is_file() and (name == "bin" or ".so" in source.name or source.suffix == ".driver"):
                 shutil.copy2(source, target / name / source.name)
+    tree = target / "tree"
+    for source in [*uibtest.ROOT.glob("tests/integration/*.py"), *uibtest.ROOT.glob("tests/bench/*.py")]:
+        copy = tree / source.relative_to(uibtest.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, copy)
+    return tree
 
 
 def test():
@@ -255,8 +261,8 @@ def test():
     vm, limit = machine(), LIMIT_FEW if arguments.few else LIMIT
     say(f"load of the host: {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="uib-interop-") as directory:
-        copy_build(pathlib.Path(directory))
-        command = shlex.join(["/usr/bin/python3", "-B", str(HERE), "--guest", directory, *sys.argv[1:]])
+        script = copy_for_guest(pathlib.Path(directory)) / HERE.relative_to(uibtest.ROOT)
+        command = shlex.join(["/usr/bin/python3", "-B", str(script), "--guest", directory, *sys.argv[1:]])
         with subprocess.Popen([vm, "-t", str(limit), "run", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, cwd="/") as done:
             for line in done.stdout:

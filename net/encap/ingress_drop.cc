@@ -68,7 +68,7 @@ class Program {
         put(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_1, BPF_REG_6, 0, 0);
         put(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_2, 0, 0, kHeaderOffset);
         put(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_3, BPF_REG_10, 0, 0);
-        put(BPF_ALU64 | BPF_ADD | BPF_K, BPF_REG_3, 0, 0, kHeader);
+        put(BPF_ALU64 | BPF_ADD, BPF_REG_3, 0, 0, kHeader);  // BPF_K is 0, as BPF_ADD is
         put(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_4, 0, 0, bytes);
         put(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_skb_load_bytes);
         pass_if(BPF_JNE, BPF_REG_0, 0);

@@ -22,6 +22,7 @@
 
 #include "net/port/dpdk/eal.h"
 #include "net/port/dpdk/stale_socket.h"
+#include "net/port/dpdk/xdp_buffers.h"
 
 namespace uib::net::dpdk {
 
@@ -225,6 +226,7 @@ void DpdkPort::start_device(const DeviceArguments& arguments) {
         ("uib-" + arguments.device).c_str(), kBuffers, kCachedBuffers, 0,
         static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
     if (pool_ == nullptr) fail(options_, std::string("no buffers: ") + ::rte_strerror(rte_errno));
+    if (xdp) set_unmapped_buffers_aside(*pool_);
     rte_eth_conf configuration{};
     std::uint16_t receive = kRxDescriptors, transmit = kTxDescriptors;
     int status = ::rte_eth_dev_configure(port_, 1, 1, &configuration);

@@ -38,7 +38,7 @@ build_and_test() {
     uib_say "[$(date +%T)] $preset: tests"
     # Thousands of unit tests that pass are a number in the summary.
     UIB_ENGINE_LOGS=$results ctest --preset "$preset" -j2 --no-tests=error --output-junit "$results/$preset.xml" |
-        grep --line-buffered -vE '^ +Start +[0-9]+:|Test +#[0-9]+: [^i].* Passed +[0-9.]+ sec$' | sed -E 's/\.{20,}/.../'
+        grep --line-buffered -vE '^ +Start +[0-9]+:|Test +#[0-9]+: [^i].* Passed +[0-9.]+ sec$' | sed -uE 's/\.{20,}/.../'
     [[ -s $results/$preset.xml ]] || record "ctest of preset $preset" 1 "no results"
 }
 

@@ -109,11 +109,15 @@ bool GroupMemberships::on_response(std::size_t adapter, const AdministrationMad&
     Membership& membership = found->second;
     const bool left = response.header.method == net::MadMethod::kDeleteResponse;
     membership.transaction = 0;
-    if (response.header.status != 0) ++counters_.refused;
+    // Data goes where the answer says, and another engine gave it.
+    const bool granted =
+        response.header.status == 0 &&
+        (left || (record.mlid >= net::kMulticastLidFirst && record.mlid < net::kPermissiveLid));
+    if (!granted) ++counters_.refused;
     if (left) {
         membership.registered = membership.asked = false;
         schedule(membership, now);  // it goes, unless it is wanted again
-    } else if (response.header.status == 0) {
+    } else if (granted) {
         membership.registered = true;
         membership.mlid = record.mlid;
         membership.attempts = 0;

@@ -60,7 +60,7 @@ class GroupMemberships {
 
     struct Counters {
         std::uint64_t requests = 0;
-        std::uint64_t refused = 0;     ///< by the master; asked again all the same
+        std::uint64_t refused = 0;     ///< by the master, or with no multicast LID; asked again all the same
         std::uint64_t unanswered = 0;  ///< repeated, or given up
     };
     [[nodiscard]] const Counters& counters() const { return counters_; }

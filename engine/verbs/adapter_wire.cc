@@ -63,9 +63,9 @@ void Adapter::leave(Device& device, const net::Packet& packet) {
     if (has_general(device) && out.lrh.dlid >= net::kMulticastLidFirst) out.lrh.dlid = mlid_on_wire(out);
     if (router_ != nullptr && out.has_grh) address_router(device, out);
     fabric_.count_sent(device.port(), out);
-    name_source(running_, out);
     const bool multicast = out.lrh.dlid >= net::kMulticastLidFirst;
     const bool outside = device.uplink() != nullptr && (multicast || out.lrh.dlid == 0);
+    if (outside || taps_.capture != nullptr) name_source(running_, out);
     // Of what goes outside the uplink tells, with the frame, once there is one.
     if (taps_.capture != nullptr && !outside)
         taps_.record(device.port(), net::CaptureDirection::kOutbound, now_, out, out.deth.source_qp);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +24,10 @@ namespace {
 constexpr std::uint32_t kTcxIngress = 46;  // enum bpf_attach_type
 constexpr std::int32_t kDrop = 2;          // enum tcx_action_base
 constexpr std::int32_t kGoOn = -1;
+
+/// Ten instructions each, and jumps reach 32767; what is for others goes through the stack, as without the
+/// program.
+constexpr std::size_t kMaxAddresses = 256;
 
 constexpr std::int16_t kHeader = -48;  // from the frame pointer: the IP header and the start of UDP's
 constexpr std::int32_t kHeaderOffset = ETH_HLEN;
@@ -137,7 +142,7 @@ int bpf(bpf_cmd command, bpf_attr& attributes) {
 bool IngressDrop::cover(int interface_index, std::span<const Gid> own) {
     link_.reset();
     if (interface_index == 0) return false;
-    const Program program(own);
+    const Program program(own.first(std::min(own.size(), kMaxAddresses)));
     bpf_attr load{};
     load.prog_type = BPF_PROG_TYPE_SCHED_CLS;
     load.expected_attach_type = kTcxIngress;

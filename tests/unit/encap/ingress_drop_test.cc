@@ -155,6 +155,22 @@ TEST_F(IngressDropTest, Ipv6) {
     EXPECT_FALSE(reaches_the_stack(kOwn)) << "neither this one nor that";
 }
 
+TEST_F(IngressDropTest, ManyAddressesAreNoHarm) {
+    std::vector<Gid> many = own_;
+    for (unsigned i = 0; i < 8000; ++i) {
+        Gid gid = own_[2];
+        gid[4] = static_cast<std::uint8_t>(1 + (i >> 8));
+        gid[5] = static_cast<std::uint8_t>(i);
+        many.push_back(gid);
+    }
+    IngressDrop drop;
+    if (!drop.cover(index_, own_))
+        GTEST_SKIP() << "the kernel attaches no program at the ingress (needs Linux 6.6)";
+    ASSERT_TRUE(drop.cover(index_, many));
+    EXPECT_FALSE(reaches_the_stack(kOwn));
+    EXPECT_TRUE(reaches_the_stack(0x0A090009));
+}
+
 TEST(IngressDrop, WithoutAnInterfaceNothingIsAttached) {
     IngressDrop drop;
     EXPECT_FALSE(drop.cover(0, {}));

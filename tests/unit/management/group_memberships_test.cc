@@ -93,6 +93,33 @@ TEST_F(Memberships, EnginesAgreeOnTheMastersLid) {
     EXPECT_EQ(flood(a, mlid(a)), (Copies{{{&a, 0}, 1}, {{&b, 0}, 1}}));
 }
 
+TEST_F(Memberships, AnAnswerWithoutAMulticastLidGrantsNothing) {
+    Engine& a = add(0x1'0000'0001, 1);
+    run(3000 * kMillisecond);
+    AdministrationMad request;
+    GroupMemberships memberships(
+        *a.subnet, 1, [&](std::size_t /*adapter*/, const AdministrationMad& mad) { request = mad; });
+    memberships.join(0, group_, kMlid, kQkey, now_);
+    std::uint64_t refused = 0;
+    for (const net::Lid wrong : {net::Lid{0}, net::Lid{5}, net::kPermissiveLid}) {
+        memberships.on_timer(memberships.next_deadline());
+        AdministrationMad answer = request;
+        answer.header.method = net::MadMethod::kGetResponse;
+        McMemberRecord record = decode_mc_member_record(answer.data);
+        record.mlid = wrong;
+        encode(record, answer.data);
+        EXPECT_TRUE(memberships.on_response(0, answer, now_));
+        EXPECT_EQ(memberships.mlid(group_), 0) << wrong;
+        EXPECT_EQ(memberships.counters().refused, ++refused);
+        EXPECT_NE(memberships.next_deadline(), kNever) << "it is asked again";
+    }
+    memberships.on_timer(memberships.next_deadline());
+    AdministrationMad answer = request;
+    answer.header.method = net::MadMethod::kGetResponse;
+    EXPECT_TRUE(memberships.on_response(0, answer, now_));
+    EXPECT_EQ(memberships.mlid(group_), kMlid);
+}
+
 TEST_F(Memberships, ManyAtOnceAreAskedForInBursts) {
     constexpr unsigned kGroups = 300;
     Engine& a = add(0x1'0000'0001, 1);

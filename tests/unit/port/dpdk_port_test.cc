@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,7 +33,7 @@ FramePortOptions on(const std::string& interface, const std::string& driver = "a
 }
 
 class DpdkPort : public ::testing::Test {
-  protected:
+  public:
     static constexpr unsigned kMtu = 9000;
     void SetUp() override {
         if (const std::string why = uib::testing::enter_private_network(kMtu); !why.empty())
@@ -269,6 +270,25 @@ TEST_F(DpdkPort, SaysWhatIsWrong) {
     EXPECT_NE(error_of(large).find("ip link set va mtu 9001"), std::string::npos) << error_of(large);
     ASSERT_TRUE(uib::testing::shell("ip link set va down"));
     EXPECT_NE(error_of(on("va")).find("down"), std::string::npos) << error_of(on("va"));
+}
+
+// Buffers are used in turns: more frames than there are buffers use each of them.
+TEST(XdpPort, EveryBufferCarriesAFrame) {
+    if (const std::string why = uib::testing::enter_private_network(1500); !why.empty()) GTEST_SKIP() << why;
+    std::unique_ptr<FramePort> a, b;
+    try {
+        a = open_frame_port(on("va", "af_xdp"));
+        b = open_frame_port(on("vb", "af_xdp"));
+    } catch (const std::runtime_error& error) {
+        GTEST_SKIP() << "no af_xdp here: " << error.what();
+    }
+    // In bursts: a few at a time would be the same few all the time, from the thread's own store.
+    constexpr unsigned kBurst = 250;
+    for (unsigned round = 0; round < 40; ++round) {
+        for (unsigned i = 0; i < kBurst; ++i) DpdkPort::send(*a, b->mac(), 64, i);
+        a->flush();
+        ASSERT_EQ(DpdkPort::collect(*b, std::vector<std::size_t>(kBurst, 64)), kBurst) << "round " << round;
+    }
 }
 
 void leave_stale_socket(const std::string& path) {

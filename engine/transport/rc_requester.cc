@@ -11,7 +11,7 @@ void RcRequester::restart() {
     cursor_packet_ = 0;
     answered_out_ = 0;
     loaded_ = failing_ = answered_loaded_ = stalled_ = force_ack_ = false;
-    retried_ = implied_ = false;
+    resent_ = implied_ = false;
     ack_deadline_ = rnr_deadline_ = kNever;
     next_ssn_ = 1;
     lsn_ = 0;

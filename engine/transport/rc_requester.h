@@ -120,6 +120,7 @@ class RcRequester {
     std::uint32_t next_psn_ = 0;
     std::uint32_t max_psn_ = 0;
     std::uint32_t awaited_psn_ = 0;   ///< newest PSN whose response was asked for, + 1
+    std::uint32_t resent_end_ = 0;    ///< max when a packet was last sent again
     std::uint32_t since_ack_ = 0;     ///< packets sent since one asked for a response
     std::uint32_t answered_out_ = 0;  ///< READs and atomics under way
 
@@ -133,7 +134,7 @@ class RcRequester {
     bool force_ack_ = false;  ///< AckReq on the next packet
     bool loaded_ = false;     ///< request_ is that of cursor_
     bool failing_ = false;    ///< cursor_ fails locally once all before it have completed
-    bool retried_ = false;    ///< una has been sent again
+    bool resent_ = false;     ///< una is below resent_end_
     bool implied_ = false;    ///< an implied NAK of una was acted on
     Status failing_status_ = Status::kSuccess;
     std::uint32_t failing_index_ = 0;

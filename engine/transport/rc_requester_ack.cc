@@ -118,12 +118,13 @@ void RcRequester::complete_head() {
 void RcRequester::progressed(std::uint32_t old_una) {
     if (una_psn_ == old_una) return;
     reload_counters();
-    retried_ = implied_ = false;
+    implied_ = false;
     stalled_ = false;
     if (credit_wait_ && !psn_before(una_psn_, psn_add(credit_wait_psn_, 1))) credit_wait_ = false;
     // A message may span half of the circle: only distances from the old una tell before from behind.
     const std::uint32_t moved = psn_distance(old_una, una_psn_);
     if (psn_distance(old_una, awaited_psn_) < moved) awaited_psn_ = una_psn_;
+    if (psn_distance(old_una, resent_end_) <= moved) resent_ = false;
     resync(old_una);
     renew_timer();
 }
@@ -145,11 +146,10 @@ void RcRequester::acknowledge(const net::Packet& packet) {
     const bool reached = advance_to(psn_add(psn, 1));
     progressed(old_una);
     if (reached) return;
-    const SendRecord& record = window_[machine_.consumed()];
-    const bool own = psn_distance(una_psn_, psn) < psn_distance(una_psn_, record.end_psn());
-    // An acknowledge in place of a READ's or atomic's own response is an error, except when requests have
-    // been sent again: then it may answer an older duplicate with the responder's newest PSN.
-    if (own && !retried_ && una_psn_ == old_una) {
+    // An acknowledge in place of a READ's or atomic's own response is an error, but what comes behind a gap
+    // is not looked at, and when requests were sent again it may answer one of those: responders acknowledge
+    // duplicates with their newest PSN.
+    if (psn == una_psn_ && !resent_ && una_psn_ == old_una) {
         bad_response(packet.aeth.syndrome);
     } else {
         implied_nak();

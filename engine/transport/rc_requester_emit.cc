@@ -144,7 +144,8 @@ std::uint32_t RcRequester::emit_atomic_write() {
 void RcRequester::sent(std::uint32_t psns, bool response_expected, bool last) {
     if (next_psn_ != max_psn_) {
         ++machine_.count().retransmitted_packets;
-        if (next_psn_ == una_psn_) retried_ = true;
+        resent_ = true;
+        resent_end_ = max_psn_;
     }
     const bool fresh = next_psn_ == max_psn_;
     next_psn_ = psn_add(next_psn_, psns);

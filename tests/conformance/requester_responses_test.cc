@@ -138,6 +138,98 @@ TEST_P(Requester, C9_134_an_acknowledge_behind_an_unanswered_read_is_an_implied_
     peer.completes(Status::kSuccess, 2);
 }
 
+// A responder acknowledges a duplicate with its newest PSN (9.7.5.1.4), which may be that of a READ behind
+// it.
+TEST_P(Requester, C9_134_acknowledges_of_what_was_sent_again_are_no_answers_to_a_read_behind) {
+    ROWS("C9-134", "C9-138");
+    XRC_ROWS("o9-78", "o9-83");
+    for (const std::uint32_t length : {10U, 300U}) {
+        Peer one_peer(GetParam());
+        one_peer.connect();
+        one_peer.posts(WorkOpcode::kRdmaWrite, 10);
+        one_peer.posts(WorkOpcode::kRdmaWrite, 10);
+        one_peer.posts(WorkOpcode::kRdmaRead, length);
+        EXPECT_EQ(one_peer.hears_all().size(), 3U);
+        one_peer.after(transport::ack_timeout(one_peer.parameters().timeout));  // all responses are lost
+        EXPECT_EQ(one_peer.hears_all().size(), 3U);
+        const int newest = length > kMtu ? 3 : 2;
+        one_peer.hold();  // both come in one turn
+        one_peer.sends(ack(newest));
+        one_peer.sends(ack(newest));
+        one_peer.release();
+        one_peer.completes();
+        one_peer.completes();
+        one_peer.expects(read(2, kRemoteKey, kRemoteAddress, length));
+        if (length > kMtu) one_peer.sends(response_first(2));
+        one_peer.sends(length > kMtu ? response_last(3, length - kMtu) : response_only(2, length));
+        one_peer.completes();
+        one_peer.ends();
+    }
+}
+
+TEST_P(Requester, C9_134_a_late_acknowledge_does_not_turn_that_of_its_duplicate_into_an_answer) {
+    ROWS("C9-134", "C9-138");
+    XRC_ROWS("o9-78", "o9-83");
+    connect();
+    peer.posts(WorkOpcode::kRdmaWrite, 10);
+    peer.posts(WorkOpcode::kFetchAdd, 8);
+    EXPECT_EQ(peer.hears_all().size(), 2U);
+    peer.after(transport::ack_timeout(peer.parameters().timeout));
+    EXPECT_EQ(peer.hears_all().size(), 2U);
+    peer.sends(ack(0));  // of the first try
+    peer.completes();
+    peer.sends(ack(1));  // of the second, after the atomic was executed; its result was lost
+    peer.expects(Frame(Op::kFetchAdd, 1));
+    peer.completes_nothing();
+    peer.sends(atomic_ack(1, 7));
+    peer.completes();
+}
+
+// What follows the expected PSN is a gap, whatever it is; only at the expected PSN the kind can be wrong.
+TEST_P(Requester, C9_134_an_acknowledge_among_the_responses_of_a_read_is_a_gap_in_them) {
+    ROWS("C9-134", "C9-211.1.1");
+    XRC_ROWS("o9-78");
+    connect();
+    peer.posts(WorkOpcode::kRdmaRead, 1000);
+    peer.expects(read(0, kRemoteKey, kRemoteAddress, 1000));
+    peer.sends(response_first(0));
+    peer.sends(ack(3));
+    peer.expects(read(1, kRemoteKey, kRemoteAddress + 256, 744));
+    peer.sends(response_first(1));
+    peer.sends(response_middle(2));
+    peer.sends(response_last(3, 232));
+    peer.completes();
+    Peer other(GetParam());
+    other.connect();
+    other.posts(WorkOpcode::kRdmaRead, 700);
+    other.expects(read(0, kRemoteKey, kRemoteAddress, 700));
+    other.sends(response_first(0));
+    other.sends(response_middle(1));
+    other.sends(ack(2));  // in place of the last
+    other.completes(Status::kBadResponse);
+    EXPECT_EQ(other.state(), QpState::kError);
+    other.ends();
+}
+
+TEST_P(Requester, C9_120_a_nak_is_an_acknowledge_and_no_other_packet) {
+    ROWS("C9-120", "C9-135");
+    XRC_ROWS("o9-79");
+    connect();
+    peer.posts(WorkOpcode::kRdmaRead, 10);
+    peer.posts(WorkOpcode::kFetchAdd, 8);
+    EXPECT_EQ(peer.hears_all().size(), 2U);
+    for (const std::uint8_t syndrome : {0x21, 0x60, 0x61, 0x62, 0x63, 0x64, 0x40}) {
+        peer.sends(response_only(0, 10).syndrome(syndrome));
+        peer.sends(atomic_ack(1, 7).syndrome(syndrome));
+        peer.completes_nothing();
+        peer.expects_nothing();
+    }
+    peer.sends(response_only(0, 10));
+    peer.completes();
+    peer.sends(atomic_ack(1, 7));
+    peer.completes();
+}
+
 TEST_P(Requester, C9_134_a_gap_in_read_responses_asks_for_the_rest_only) {
     ROWS("C9-134");
     XRC_ROWS("o9-78");

@@ -53,9 +53,11 @@ TEST_F(RcRequester, C9_162_requests_without_receive_raise_the_limit_by_one) {
     peer.sends(ack(-1).credits(kOne).msn(0));
     peer.posts(WorkOpcode::kRdmaWrite, 10);
     peer.posts(WorkOpcode::kRdmaRead, 10);
+    peer.posts(WorkOpcode::kFetchAdd, 8);
+    peer.posts(WorkOpcode::kCompareSwap, 8);
     peer.posts(WorkOpcode::kSend, 300);  // the one credit is still there
     peer.posts(WorkOpcode::kSend, 300);
-    EXPECT_EQ(peer.hears_all().size(), 2U + 2U + 1U);
+    EXPECT_EQ(peer.hears_all().size(), 4U + 2U + 1U);
 }
 
 TEST_F(RcRequester, o9_99_a_limited_write_with_immediate_is_sent_whole) {
@@ -142,6 +144,36 @@ TEST_F(RcRequester, C9_144_an_older_limit_does_not_take_credits_back) {
     peer.posts(WorkOpcode::kSend, 300);
     peer.posts(WorkOpcode::kSend, 300);
     EXPECT_EQ(peer.hears_all().size(), 4U);
+}
+
+TEST_F(RcRequester, C9_217_a_ghost_brings_no_credits) {
+    ROWS("C9-136", "C9-217");
+    connect();
+    peer.sends(ack(-1).credits(kOne).msn(0));
+    peer.posts(WorkOpcode::kSend, 300);
+    peer.posts(WorkOpcode::kSend, 300);
+    EXPECT_EQ(peer.hears_all().size(), 3U);
+    peer.sends(ack(3).credits(kSix).msn(0));  // of a packet that has not been sent
+    peer.sends(ack(3).credits(kOff).msn(0));
+    peer.expects_nothing();
+    peer.sends(ack(1).credits(kOne).msn(1));
+    peer.completes();
+    peer.expects(send_last(3, 44));
+}
+
+// Message numbers have 24 bits, too: a limit behind the wrap is ahead of one before it.
+TEST_F(RcRequester, C9_151_the_limit_goes_round) {
+    ROWS("C9-151", "C9-153", "C9-161");
+    connect();
+    peer.sends(ack(-1).credits(kNone).msn(0x7FFFFF));
+    peer.sends(ack(-1).credits(kNone).msn(0xFFFFFD));
+    peer.posts(WorkOpcode::kSend, 300);  // message number 1
+    peer.expects(send_first(0).asks_ack());
+    peer.expects_nothing();
+    peer.sends(ack(-1).credits(kSix).msn(0xFFFFFD));  // up to message 3
+    peer.expects(send_last(1, 44));
+    for (int i = 0; i < 4; ++i) peer.posts(WorkOpcode::kSend, 300);
+    EXPECT_EQ(peer.hears_all().size(), 2U + 2U + 1U);
 }
 
 TEST_F(RcRequester, C9_160_credits_do_not_limit_what_is_sent_again) {

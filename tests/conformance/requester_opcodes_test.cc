@@ -62,6 +62,51 @@ TEST_P(Requester, C9_2_opcodes_and_headers_are_those_of_table_38) {
     }
 }
 
+/// Posts a request of `length` bytes with a solicited event and this value for ImmDt or IETH.
+void post_solicited(Peer& peer, WorkOpcode opcode, std::uint32_t length, std::uint32_t value) {
+    Work work = peer.work(opcode, length);
+    work.flags = ipc::kWorkSignaled | ipc::kWorkSolicited;
+    work.immediate = value;
+    peer.posts(work);
+}
+
+// SE belongs to the last packet of what takes a receive, ImmDt and IETH to the last of what has one.
+TEST_P(Requester, C9_3_the_last_packet_has_the_solicited_bit_and_the_immediate) {
+    ROWS("C9-3", "C9-2", "C9-68");
+    connect_without_credits();
+    post_solicited(peer, WorkOpcode::kSend, 300, 0);
+    post_solicited(peer, WorkOpcode::kSend, 10, 0);
+    post_solicited(peer, WorkOpcode::kSendWithImmediate, 300, 0x11223344);
+    post_solicited(peer, WorkOpcode::kSendWithImmediate, 10, 0x55667788);
+    post_solicited(peer, WorkOpcode::kSendWithInvalidate, 300, 0x12340001);
+    post_solicited(peer, WorkOpcode::kSendWithInvalidate, 10, 0x12340002);
+    post_solicited(peer, WorkOpcode::kRdmaWriteWithImmediate, 300, 0x99AABBCC);
+    post_solicited(peer, WorkOpcode::kRdmaWriteWithImmediate, 10, 0xDDEEFF00);
+    const Frame with_event[] = {
+        send_first(0).solicited(false),
+        send_last(1, 44).solicited(),
+        send_only(2, 10).solicited(),
+        send_first(3).solicited(false),
+        send_last_imm(4, 44, 0x11223344).solicited(),
+        send_only_imm(5, 10, 0x55667788).solicited(),
+        send_first(6).solicited(false),
+        send_last_inv(7, 44, 0x12340001).solicited(),
+        send_only_inv(8, 10, 0x12340002).solicited(),
+        write_first(9, kRemoteKey, kRemoteAddress, 300).solicited(false),
+        write_last_imm(10, 44, 0x99AABBCC).solicited(),
+        write_only_imm(11, kRemoteKey, kRemoteAddress, 10, 0xDDEEFF00).solicited(),
+    };
+    for (const Frame& frame : with_event) peer.expects(frame);
+    acknowledge(11, 8);
+    post_solicited(peer, WorkOpcode::kRdmaWrite, 300, 0);
+    post_solicited(peer, WorkOpcode::kRdmaWrite, 10, 0);
+    post_solicited(peer, WorkOpcode::kRdmaRead, 10, 0);
+    post_solicited(peer, WorkOpcode::kFetchAdd, 8, 0);
+    const std::vector<Carried> without_event = peer.hears_all();
+    ASSERT_EQ(without_event.size(), 5U);
+    for (const Carried& heard : without_event) EXPECT_FALSE(heard.packet.bth.solicited);
+}
+
 TEST_P(Requester, C9_5_versions_and_reserved_bits_are_sent_as_zero) {
     ROWS("C9-5", "C9-6", "C9-7");
     XRC_ROWS("o9-3.a1");

@@ -107,10 +107,30 @@ TEST_P(Duplicates, C9_108_a_duplicate_read_that_is_none_is_dropped) {
     peer.sends(read(0, peer.rkey(), kBase, 701));
     peer.sends(read(0, peer.rkey(), kBase + 1, 699));
     peer.sends(read(1, peer.rkey(), kBase, 444));
+    peer.sends(read(1, peer.rkey(), kBase + 256, 445));
+    peer.sends(read(2, peer.rkey(), kBase + 512, 700));
+    peer.sends(read(0, peer.rkey(), kBase, 0));
     peer.sends(read(-1, peer.rkey(), kBase, 10));
     peer.sends(read(0, 0xDEAD, kBase, 700));
     peer.expects_nothing();
     peer.raises_nothing();
+}
+
+TEST_P(Duplicates, C9_107_a_duplicate_of_nothing_is_answered_by_nothing) {
+    ROWS("C9-107", "C9-102", "C9-105", "C9-103");
+    connect();
+    expects_psn(3);
+    peer.posts_receive(0, 0, 0);
+    for (int i = 0; i < 2; ++i) {
+        peer.sends(read(0, 0xDEAD, 0, 0));
+        peer.expects(response_only(0, 0));
+        if (i > 0) peer.sends(read(0, peer.rkey(), kBase, 1));  // not the one that was asked for
+        peer.sends(write_only(1, 0xDEAD, 0, 0).asks_ack());
+        peer.expects(ack(i == 0 ? 1 : 2));
+        peer.sends(send_only(2, 0).asks_ack());
+        peer.expects(ack(2).msn(3));
+    }
+    EXPECT_EQ(peer.receives(0).byte_len, 0U);
 }
 
 TEST_P(Duplicates, C9_108_a_duplicate_read_of_a_dead_key_is_dropped) {

@@ -40,6 +40,27 @@ TEST_F(UcRequester, C9_176_opcodes_are_those_of_table_38) {
     for (std::size_t i = 0; i < std::size(works); ++i) peer.completes();
 }
 
+TEST_F(UcRequester, C9_3_the_last_packet_has_the_solicited_bit_and_the_immediate) {
+    ROWS("C9-3", "C9-176");
+    connect();
+    for (const WorkOpcode opcode : {WorkOpcode::kSend, WorkOpcode::kSendWithImmediate,
+                                    WorkOpcode::kRdmaWriteWithImmediate, WorkOpcode::kRdmaWrite}) {
+        Work work = peer.work(opcode, 300);
+        work.flags = ipc::kWorkSignaled | ipc::kWorkSolicited;
+        work.immediate = 0x11223344;
+        peer.posts(work);
+    }
+    peer.expects(send_first(0).solicited(false));
+    peer.expects(send_last(1, 44).solicited());
+    peer.expects(send_first(2).solicited(false));
+    peer.expects(send_last_imm(3, 44, 0x11223344).solicited());
+    peer.expects(write_first(4, kRemoteKey, kRemoteAddress, 300).solicited(false));
+    peer.expects(write_last_imm(5, 44, 0x11223344).solicited());
+    peer.expects(write_first(6, kRemoteKey, kRemoteAddress, 300).solicited(false));
+    peer.expects(write_last(7, 44).solicited(false));
+    for (int i = 0; i < 4; ++i) peer.completes();
+}
+
 TEST_F(UcRequester, C9_178_a_message_up_to_the_mtu_is_one_packet) {
     ROWS("C9-178", "C9-179");
     connect();
@@ -59,7 +80,7 @@ TEST_F(UcRequester, C9_175_psns_rise_by_one_and_wrap) {
     const std::vector<Carried> heard = peer.hears_all();
     ASSERT_EQ(heard.size(), 40U);
     for (std::size_t i = 0; i < heard.size(); ++i)
-        EXPECT_EQ(heard[i].packet.bth.psn, (0xFFFFF0 + i) & 0xFFFFFF);
+        EXPECT_EQ(heard[i].packet.bth.psn, (kStartPsn + i) & 0xFFFFFF);
     peer.completes();
 }
 

@@ -46,6 +46,21 @@ TEST_F(UdRequester, C9_2_opcodes_and_headers_are_those_of_table_38) {
     }
 }
 
+TEST_F(UdRequester, C9_3_a_datagram_has_the_solicited_bit_and_the_immediate_of_its_request) {
+    ROWS("C9-3", "C9-2");
+    connect();
+    for (const bool solicited : {true, false}) {
+        Work work = datagram(peer, 4, WorkOpcode::kSendWithImmediate);
+        work.flags = static_cast<std::uint8_t>(ipc::kWorkSignaled | (solicited ? ipc::kWorkSolicited : 0));
+        work.immediate = 0x11223344;
+        peer.posts(work);
+    }
+    peer.expects(send_only_imm(0, 4, 0x11223344).solicited());
+    peer.expects(send_only_imm(1, 4, 0x11223344).solicited(false));
+    peer.completes();
+    peer.completes();
+}
+
 TEST_F(UdRequester, C9_204_psns_rise_by_one_and_wrap) {
     ROWS("C9-204", "C9-203");
     connect();
@@ -53,7 +68,7 @@ TEST_F(UdRequester, C9_204_psns_rise_by_one_and_wrap) {
     const std::vector<Carried> heard = peer.hears_all();
     ASSERT_EQ(heard.size(), 40U);
     for (std::size_t i = 0; i < heard.size(); ++i)
-        EXPECT_EQ(heard[i].packet.bth.psn, (0xFFFFF0 + i) & 0xFFFFFF);
+        EXPECT_EQ(heard[i].packet.bth.psn, (kStartPsn + i) & 0xFFFFFF);
     for (int i = 0; i < 40; ++i) peer.completes();
 }
 

@@ -63,6 +63,69 @@ TEST_F(XrcTarget, o9_114_a7_keys_are_those_of_the_srq_s_protection_domain) {
     }
 }
 
+/// A key of the SRQ's protection domain, which is not that of the queue pair.
+std::uint32_t key_of_srq(Peer& peer, bool may_be_invalidated = false) {
+    constexpr memory::PdId kSrqPd = 2;
+    memory::RegionInit init = peer.machine().region->init();
+    init.pd = peer.machine().srq_pd = kSrqPd;
+    init.may_be_invalidated = may_be_invalidated;
+    return peer.machine().keys().add_region(std::move(init))->key();
+}
+
+TEST_F(XrcTarget, o9_114_a7_receives_are_in_the_srq_s_protection_domain) {
+    ROWS("o9-114.a7");
+    for (const bool of_srq : {true, false}) {
+        Peer one_peer(transport::Service::kXrcTarget);
+        ipc::ScatterGatherEntry entry = one_peer.machine().entry(0, 1000);
+        const std::uint32_t key = key_of_srq(one_peer);
+        if (of_srq) entry.lkey = key;
+        one_peer.machine().receive_queue.posted.push_back({7, {entry}, false});
+        one_peer.connect();
+        one_peer.sends(send_first(0));
+        if (of_srq) {
+            one_peer.sends(send_last(1, 10).asks_ack());
+            one_peer.expects(ack(1));
+            one_peer.receives(7);
+        } else {
+            one_peer.expects(nak(transport::kNakRemoteOperation, 0));
+            one_peer.receives(7, Status::kLocalProtection);
+            one_peer.raises(QpEvent::kFatal);
+        }
+        one_peer.ends();
+    }
+}
+
+TEST_F(XrcTarget, o9_114_a7_a_key_to_invalidate_is_one_of_the_srq_s_protection_domain) {
+    ROWS("o9-114.a7", "o9-5.2.2");
+    const std::uint32_t key = key_of_srq(peer, true);
+    connect();
+    peer.posts_receive(0, 0, 0);
+    peer.sends(send_only_inv(0, 0, key).asks_ack());
+    peer.expects(ack(0));
+    EXPECT_NE(peer.receives(0).flags & ipc::kCqeInvalidate, 0);
+}
+
+// A READ is answered later, perhaps again, and with requests to other SRQs in between.
+TEST_F(XrcTarget, o9_114_a7_a_read_keeps_the_protection_domain_of_its_srq) {
+    ROWS("o9-114.a7", "o9-44");
+    const std::uint32_t key = key_of_srq(peer);
+    connect();
+    peer.hold();
+    peer.sends(read(0, key, kBase, 300));
+    peer.machine().srq_number = kOtherSrq;
+    peer.machine().srq_pd = 1;
+    peer.sends(write_only(2, peer.rkey(), kBase + 1000, 10).xrc_srq(kOtherSrq).asks_ack());
+    peer.release();
+    for (int i = 0; i < 2; ++i) {
+        peer.expects(response_first(0));
+        peer.expects(response_last(1, 44));
+        if (i == 0) {
+            peer.expects(ack(2));
+            peer.sends(read(0, key, kBase, 300));
+        }
+    }
+}
+
 TEST_F(XrcTarget, o9_114_a8_receive_and_completion_are_those_of_the_named_srq) {
     ROWS("o9-114.a8", "o9-114.a9");
     connect();

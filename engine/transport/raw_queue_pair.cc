@@ -22,21 +22,6 @@ bool good_ipv6(std::span<const std::byte> packet) {
 
 // Out.
 
-bool RawQueuePair::run(std::uint32_t burst) {
-    requester_.run(std::min(burst, host_.send_room()));
-    if (wants_flush()) {
-        requester_.complete_sent();
-        flush(burst);
-        requester_.skip_flushed();
-    }
-    raise_if_drained();
-    return wants_run();
-}
-
-bool RawQueuePair::wants_run() {
-    return requester_.wants_run() || wants_flush() || wants_drained_event();
-}
-
 Status RawQueuePair::check_request(const SendRequest& request) const {
     if (request.opcode != ipc::WorkOpcode::kSend) return Status::kLocalQpOperation;
     const net::PacketKind kind = config_.raw_kind;
@@ -97,10 +82,7 @@ bool RawQueuePair::accept(const net::Packet& packet) {
         ++counters_.dropped_service;
         return false;
     }
-    if (state_ < QpState::kRtr || state_ == QpState::kError) {
-        ++counters_.dropped_state;
-        return false;
-    }
+    if (!accept_in_state()) return false;
     if (packet.kind == net::PacketKind::kRawIpv6 && !good_ipv6(packet.payload)) {
         ++counters_.invalid_requests;
         return false;
@@ -114,22 +96,8 @@ bool RawQueuePair::accept(const net::Packet& packet) {
 }
 
 void RawQueuePair::on_packet(const net::Packet& packet) {
-    ++counters_.packets_received;
-    counters_.bytes_received += packet.payload.size();
-    if (!accept(packet)) return;
-    switch (receive().take()) {
-        case ReceiveMessage::Take::kTaken:
-            break;
-        case ReceiveMessage::Take::kNone:
-            if (receive().queue_failed())
-                receive_fault(Status::kLocalQpOperation);
-            else
-                ++counters_.dropped_no_receive;
-            return;
-        case ReceiveMessage::Take::kMalformed:
-            receive_fault(Status::kLocalQpOperation);
-            return;
-    }
+    count_arrival(packet);
+    if (!accept(packet) || !take_for_datagram()) return;
     switch (receive().put(packet.payload, true)) {
         case ReceiveMessage::Put::kDone:
             break;

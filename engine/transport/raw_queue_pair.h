@@ -10,8 +10,7 @@
 // Nothing of the IBA transport is checked: a raw packet has neither P_Key nor Q_Key, PSN or ICRC.
 #pragma once
 
-#include "engine/transport/machine.h"
-#include "engine/transport/unreliable_requester.h"
+#include "engine/transport/unreliable_queue_pair.h"
 
 namespace uib::transport {
 
@@ -29,25 +28,12 @@ constexpr std::uint32_t min_raw_payload(net::PacketKind kind) {
     return kind == net::PacketKind::kRawEthertype ? 8 : 40;
 }
 
-class RawQueuePair final : public Machine, private PacketMaker {
+class RawQueuePair final : public UnreliableQueuePair {
   public:
-    RawQueuePair(const QpConfig& config, Host& host) : Machine(config, host), requester_(*this, *this) {}
+    using UnreliableQueuePair::UnreliableQueuePair;
 
     void on_packet(const net::Packet& packet) override;
-    bool run(std::uint32_t burst) override;
-    void on_timer() override {}
-    [[nodiscard]] Time next_timer() const override { return kNever; }
-    [[nodiscard]] bool wants_run() override;
-    [[nodiscard]] bool drained() const override { return requester_.drained(); }
     [[nodiscard]] std::uint32_t send_psn() const override { return 0; }
-    [[nodiscard]] std::uint32_t receive_psn() const override { return 0; }
-
-  protected:
-    void restart() override { requester_.restart(); }
-    void start_receiving() override {}
-    void start_sending() override { requester_.start(0); }
-    void stop() override {}
-    void refresh() override { address(out_); }
 
   private:
     Result make(const SendRequest& request, std::uint32_t offset, std::uint32_t psn,
@@ -55,9 +41,6 @@ class RawQueuePair final : public Machine, private PacketMaker {
     [[nodiscard]] Status check_request(const SendRequest& request) const;
     bool pad(std::span<const std::byte>& view, std::uint32_t wire_bytes);
     bool accept(const net::Packet& packet);
-
-    UnreliableRequester requester_;
-    net::Packet out_;
 };
 
 }  // namespace uib::transport

@@ -4,31 +4,22 @@
 // shared queue (class E).
 #pragma once
 
-#include "engine/transport/machine.h"
 #include "engine/transport/psn.h"
-#include "engine/transport/unreliable_requester.h"
+#include "engine/transport/unreliable_queue_pair.h"
 
 namespace uib::transport {
 
-class UcQueuePair final : public Machine, private PacketMaker {
+class UcQueuePair final : public UnreliableQueuePair {
   public:
-    UcQueuePair(const QpConfig& config, Host& host) : Machine(config, host), requester_(*this, *this) {}
+    using UnreliableQueuePair::UnreliableQueuePair;
 
     void on_packet(const net::Packet& packet) override;
-    bool run(std::uint32_t burst) override;
-    void on_timer() override { release(); }
-    [[nodiscard]] Time next_timer() const override { return held_until(); }
-    [[nodiscard]] bool wants_run() override;
-    [[nodiscard]] bool drained() const override { return requester_.drained(); }
-    [[nodiscard]] std::uint32_t send_psn() const override { return requester_.next_psn(); }
     [[nodiscard]] std::uint32_t receive_psn() const override { return epsn_; }
 
   protected:
     void restart() override;
     void start_receiving() override { epsn_ = parameters_.rq_psn & kPsnMask; }
-    void start_sending() override { requester_.start(parameters_.sq_psn); }
-    void stop() override {}
-    void refresh() override;
+    std::uint32_t allowance(std::uint32_t budget) override { return admit(budget, parameters_.path.dlid); }
 
   private:
     enum class Open : std::uint8_t { kNone, kSend, kWrite };
@@ -50,8 +41,6 @@ class UcQueuePair final : public Machine, private PacketMaker {
     void drop(std::uint64_t& cause, Status status);
     void local_fault(Status status);
 
-    UnreliableRequester requester_;
-    net::Packet out_;
     std::uint32_t epsn_ = 0;
     Open open_ = Open::kNone;
     std::uint64_t write_address_ = 0;

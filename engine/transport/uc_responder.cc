@@ -61,20 +61,12 @@ void UcQueuePair::local_fault(Status status) {
 }
 
 bool UcQueuePair::take_receive() {
-    switch (receive().take()) {
-        case ReceiveMessage::Take::kTaken:
-            return true;
-        case ReceiveMessage::Take::kMalformed:
-            local_fault(Status::kLocalQpOperation);
-            return false;
-        case ReceiveMessage::Take::kNone:
-            break;
-    }
-    if (receive().queue_failed()) {
+    const ReceiveMessage::Take taken = receive().take();
+    if (taken == ReceiveMessage::Take::kTaken) return true;
+    if (taken == ReceiveMessage::Take::kMalformed || receive().queue_failed())
         local_fault(Status::kLocalQpOperation);
-        return false;
-    }
-    drop(counters_.dropped_no_receive, Status::kRemoteInvalidRequest);
+    else
+        drop(counters_.dropped_no_receive, Status::kRemoteInvalidRequest);
     return false;
 }
 

@@ -30,16 +30,19 @@ std::array<std::byte, net::kGrhBytes> network_header(const net::Packet& packet) 
 
 }  // namespace
 
+void UdQueuePair::on_packet(const net::Packet& packet) {
+    count_arrival(packet);
+    if (!accept_datagram(packet)) return;
+    note_arrival();
+    on_send(packet);
+}
+
 bool UdQueuePair::accept_datagram(const net::Packet& packet) {
     if (packet.bth.service() != net::Service::kUd) {
         ++counters_.dropped_service;
         return false;
     }
-    if (state_ < QpState::kRtr || state_ == QpState::kError) {
-        ++counters_.dropped_state;
-        return false;
-    }
-    if (!accept_destination(packet) || !accept_keys(packet)) return false;
+    if (!accept_in_state() || !accept_destination(packet) || !accept_keys(packet)) return false;
     const Operation operation = packet.bth.operation();
     if (operation != Operation::kSendOnly && operation != Operation::kSendOnlyImmediate) {
         ++counters_.invalid_requests;
@@ -74,19 +77,7 @@ bool UdQueuePair::accept_keys(const net::Packet& packet) {
 }
 
 void UdQueuePair::on_send(const net::Packet& packet) {
-    switch (receive().take()) {
-        case ReceiveMessage::Take::kTaken:
-            break;
-        case ReceiveMessage::Take::kNone:
-            if (receive().queue_failed())
-                receive_fault(Status::kLocalQpOperation);
-            else
-                ++counters_.dropped_no_receive;
-            return;
-        case ReceiveMessage::Take::kMalformed:
-            receive_fault(Status::kLocalQpOperation);
-            return;
-    }
+    if (!take_for_datagram()) return;
     std::array<std::byte, net::kGrhBytes> grh;
     if (packet.has_grh) grh = network_header(packet);
     const std::span<const std::byte> front =

@@ -93,7 +93,8 @@ def matrix(full):
 
 def thin(runs):
     """Of each tool, service and option one topology, in turns; plain runs keep both. All sizes go over the reliable service
-    and over datagrams: the tools measure the CPU's clock anew for each line, which takes half a second."""
+    and over datagrams: the tools measure the CPU's clock anew for each line, which keeps both sides busy for a quarter of a
+    second or more. Those of latency can do without (-C, cycles are printed), and do in all but the plain runs."""
     kept, turn = [], 0
     for run in runs:
         if run.option in ("plain", "1026 QPs"):
@@ -101,6 +102,8 @@ def thin(runs):
             continue
         if run.option == "all" and run.service not in ("RC", "UD"):
             continue
+        if run.tool.endswith("_lat"):
+            run.arguments.append("-C")
         if run.devices == TOPOLOGIES[turn // 2 % 2]:
             kept.append(run)
         turn += 1

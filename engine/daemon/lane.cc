@@ -22,6 +22,11 @@ namespace {
 constexpr transport::Time kSpinTime = 500'000;
 /// A timer due within this time is waited for without sleeping.
 constexpr transport::Time kShortTimer = 100'000;
+/// A nap is this part of the time without work, and no longer than that: what a packet waits for the lane is
+/// little beside the pause before it, and a nap (a wake-up and a turn) costs an idle engine some
+/// microseconds.
+constexpr transport::Time kNapPart = 16;
+constexpr transport::Time kLongestNap = 500'000;
 
 void signal_eventfd(int fd) {
     const std::uint64_t one = 1;
@@ -111,28 +116,36 @@ void Lane::wait_without_work() {
     baton_.take();
 }
 
+transport::Time Lane::alarm(transport::Time now) const {
+    const transport::Time deadline = adapter_.next_deadline();
+    if (!adapter_.must_poll()) return deadline;
+    return std::min(deadline, now + std::min((now - last_busy_) / kNapPart, kLongestNap));
+}
+
 void Lane::sleep() {
+    const bool nap = adapter_.must_poll();
     page_->sleeping.store(1, std::memory_order_seq_cst);
-    adapter_.watch_outside(true);
-    // The second look of doorbell.h: whoever rang before it saw the flag is found here. What came from
-    // outside before the ports were watched is found by another turn.
-    const bool busy = adapter_.has_outside() && adapter_.turn();
+    // The second look of doorbell.h: whoever rang before it saw the flag is found by quiet(). What came from
+    // outside before the ports were watched is found by another turn; a nap is over soon enough for both.
+    if (!nap) adapter_.watch_outside(true);
+    const bool busy = !nap && adapter_.has_outside() && adapter_.turn();
     if (!busy && adapter_.quiet() && !baton_.wanted()) {
         const transport::Time now = verbs::monotonic_now();
-        const transport::Time deadline = adapter_.next_deadline();
+        const transport::Time end = alarm(now);
         timespec timeout{};
-        if (deadline != transport::kNever && deadline > now) {
-            timeout.tv_sec = static_cast<time_t>((deadline - now) / 1'000'000'000);
-            timeout.tv_nsec = static_cast<long>((deadline - now) % 1'000'000'000);
+        if (end != transport::kNever && end > now) {
+            timeout.tv_sec = static_cast<time_t>((end - now) / 1'000'000'000);
+            timeout.tv_nsec = static_cast<long>((end - now) % 1'000'000'000);
         }
         sleeps_.fetch_add(1, std::memory_order_relaxed);
         baton_.give();
         epoll_event events[16];
-        ::epoll_pwait2(epoll_.get(), events, 16, deadline == transport::kNever ? nullptr : &timeout, nullptr);
+        const int woken =
+            ::epoll_pwait2(epoll_.get(), events, 16, end == transport::kNever ? nullptr : &timeout, nullptr);
         baton_.take();
-        last_busy_ = verbs::monotonic_now();
+        if (!nap || woken > 0) last_busy_ = verbs::monotonic_now();
     }
-    adapter_.watch_outside(false);
+    if (!nap) adapter_.watch_outside(false);
     page_->sleeping.store(0, std::memory_order_seq_cst);
 }
 

@@ -4,7 +4,8 @@
 // where CPUs are few (ipc/usable_cpus.h), then sleeps on the doorbell descriptors of its clients (eventfds,
 // edge-triggered and never read, so that no client can drain another's wake-up or make the lane block).
 // ipc/doorbell.h has the argument why no doorbell is lost on the way to sleep. Timers end the sleep; one that
-// is due sooner than a sleep is worth keeps the lane spinning.
+// is due sooner than a sleep is worth keeps the lane spinning. Where a port's driver has nothing to wait on
+// (vhost, virtio_user, memif, tap, pci), the sleep is a nap, the longer the longer nothing came.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,8 @@ class Lane {
     void run();
     void sleep();
     void wait_without_work();
+    /// When a sleep that begins now ends by itself; kNever: not at all.
+    [[nodiscard]] transport::Time alarm(transport::Time now) const;
 
     verbs::Adapter& adapter_;
     Baton& baton_;

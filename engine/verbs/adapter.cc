@@ -235,7 +235,7 @@ bool Adapter::fire_timers() {
 }
 
 bool Adapter::quiet() const {
-    if (!active_.empty() || !wire_.empty() || must_poll_) return false;
+    if (!active_.empty() || !wire_.empty()) return false;
     if (general_ != nullptr && general_->next_deadline() <= now_) return false;
     return std::none_of(clients_.begin(), clients_.end(), [](Client* client) {
         return client->doorbells().top.load(std::memory_order_seq_cst) != 0;

@@ -75,6 +75,8 @@ class Adapter final : public transport::Host {
     void watch_outside(bool asleep);
     [[nodiscard]] std::vector<int> wake_descriptors() const;
     [[nodiscard]] bool has_outside() const { return !outside_.empty() || !joints_.empty(); }
+    /// A port has nothing to wake the lane with: what arrives there is found by turns only.
+    [[nodiscard]] bool must_poll() const { return must_poll_; }
     [[nodiscard]] const std::vector<std::unique_ptr<management::TrunkJoint>>& links() const {
         return joints_;
     }

@@ -11,14 +11,19 @@ import contextlib
 import os
 import re
 import signal
+import socket
+import time
 import types
 
 import uibtest
 from hosts import Checks, HostEngine, ip, run_pair
 from ib_link_test import one_subnet
-from uibtest import Engine, Failure, expect, need_tools, say, unique_port, wait_until
+from uibtest import Engine, Failure, cpu_seconds, expect, need_tools, say, unique_port, wait_until
 
 NOBODY = 65534
+IDLE_SECONDS = 2
+MOST_IDLE = 0.3  # of a CPU; one that polls takes as much of it as it gets
+FEWEST_NAPS = 100  # thousands on a machine with nothing else to do
 PROGRAMS = (["ibv_rc_pingpong", "-c", "-n", "200"], ["ib_write_bw", "-F", "-s", "65536", "-n", "200"])
 FIGURES = (["ib_write_bw", "-F", "-s", "65536", "-n", "2000"], ["ib_write_bw", "-F", "-s", "64", "-n", "20000"],
            ["ib_send_lat", "-F", "-s", "2", "-n", "2000"])
@@ -52,8 +57,23 @@ class Tests(Checks):
         common = [engines[0].build / "bin" / "uib_verify", "--device", "uib0", "--rounds", "2"]
         self.check(run_pair(*engines, [*common, "--listen", str(port)], [*common, "--connect", f"127.0.0.1:{port}"], port, 30))
 
+    @staticmethod
+    def idle(engines):
+        """Nothing wakes an engine through these drivers; all the same it leaves the CPU to others when nothing is to be done."""
+        def sleeps():
+            return [engine.status()["counters"]["lane_sleeps"] for engine in engines]
+
+        before, slept = [cpu_seconds(engine.pid) for engine in engines], sleeps()
+        time.sleep(IDLE_SECONDS)
+        shares = [(cpu_seconds(engine.pid) - was) / IDLE_SECONDS for engine, was in zip(engines, before)]
+        slept = [now - was for now, was in zip(sleeps(), slept)]
+        text = f"idle: {', '.join(f'{share:.1%}' for share in shares)} of a CPU, {slept} naps in {IDLE_SECONDS} s"
+        expect(max(shares) < MOST_IDLE and min(slept) > FEWEST_NAPS, text)
+        say(f"ok     {text}")
+
     def both(self, engines):
         joined(engines)
+        self.idle(engines)
         self.run(engines, self.programs)
         self.verify(engines)
         for engine in engines:
@@ -108,6 +128,28 @@ class Tests(Checks):
         return engine.status()["subnets"][0]["manager"] == "master" and len(engine.status()["subnets"][0]["nodes"]) < 4
 
 
+def silent_servers():
+    """A server that takes the connection and then says nothing, before the engine is there or after, holds up that port alone."""
+    say("=== a server that says nothing")
+    for early in (True, False):
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            engine = Engine("\n")
+            where = engine.directory / "link.sock"
+            engine.config.write_text(config_of("virtio_user", where).replace("devices = 1", "devices = 2"))
+            server.bind(str(where))
+            server.settimeout(10)
+            if early:
+                server.listen()
+            stack.enter_context(engine)
+            server.listen()
+            taken = stack.enter_context(server.accept()[0])
+            expect(taken.recv(1), "the driver asks something")
+            engine.expect_healthy()
+            engine.stop()
+        say(f"ok     there {'before' if early else 'after'} the engine")
+
+
 def refused(config, words):
     with contextlib.suppress(Failure):
         engine = Engine(config)
@@ -137,6 +179,7 @@ def main():
     need_tools("ib_write_bw", "ibv_rc_pingpong")
     tests = Tests(options.figures)
     bad_sockets()
+    silent_servers()
     users = (None, NOBODY) if os.geteuid() == 0 else (None,)
     for user in users:
         tests.sockets("vhost", "virtio_user", user)

@@ -82,6 +82,13 @@ def descriptor_count(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
+def cpu_seconds(pid):
+    """What a process has used of CPUs since its start."""
+    with open(f"/proc/{pid}/stat") as line:
+        user, system = line.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def resident_kib(pid):
     with open(f"/proc/{pid}/status") as status:
         for line in status:

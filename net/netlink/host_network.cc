@@ -1,7 +1,6 @@
 #include "net/netlink/host_network.h"
 
 #include <arpa/inet.h>
-#include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -12,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -35,30 +35,6 @@ const std::uint8_t* address_data(const Gid& gid) {
 unsigned char family_of(const Gid& gid) {
     return is_ipv4(gid) ? AF_INET : AF_INET6;
 }
-
-Gid gid_from(int family, const void* address) {
-    Gid gid{};
-    if (family == AF_INET) {
-        gid[10] = gid[11] = 0xFF;
-        std::memcpy(gid.data() + kIpv4InGid, address, sizeof(in_addr));
-    } else {
-        std::memcpy(gid.data(), address, gid.size());
-    }
-    return gid;
-}
-
-/// Attributes of a message, by type.
-template <std::size_t N>
-struct Attributes {
-    std::array<const nlattr*, N> by_type{};
-    static int take(const nlattr* attribute, void* data) {
-        auto& self = *static_cast<Attributes*>(data);
-        if (const std::size_t type = mnl_attr_get_type(attribute); type < N) self.by_type[type] = attribute;
-        return MNL_CB_OK;
-    }
-    Attributes(const nlmsghdr* message, unsigned header) { mnl_attr_parse(message, header, take, this); }
-    const nlattr* operator[](std::size_t type) const { return by_type[type]; }
-};
 
 /// Link-local first, then IPv4, then the rest; else as the kernel gave them.
 int rank(const HostAddress& address) {
@@ -121,16 +97,7 @@ void HostNetwork::read_addresses() {
         request,
         [](const nlmsghdr* message, void* data) {
             auto& out = *static_cast<Found*>(data);
-            const auto* head = static_cast<const ifaddrmsg*>(mnl_nlmsg_get_payload(message));
-            if (static_cast<int>(head->ifa_index) != out.index) return static_cast<int>(MNL_CB_OK);
-            const Attributes<IFA_MAX + 1> attributes(message, sizeof *head);
-            const nlattr* address =
-                attributes[IFA_LOCAL] != nullptr ? attributes[IFA_LOCAL] : attributes[IFA_ADDRESS];
-            std::uint32_t flags = head->ifa_flags;
-            if (attributes[IFA_FLAGS] != nullptr) flags = mnl_attr_get_u32(attributes[IFA_FLAGS]);
-            if (address != nullptr && (flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED)) == 0)
-                out.list.push_back(
-                    {gid_from(head->ifa_family, mnl_attr_get_payload(address)), head->ifa_prefixlen});
+            if (const auto address = read_address(message, out.index)) out.list.push_back(*address);
             return static_cast<int>(MNL_CB_OK);
         },
         &found);
@@ -175,8 +142,8 @@ bool HostNetwork::poll() {
 HostNetwork::Route HostNetwork::find_route(const Gid& to) {
     struct Found {
         int index;
-        Route route;
-    } found{index_, {false, to}};
+        HostRoute route;
+    } found{index_, {}};
     std::array<char, kBuffer> buffer;
     nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
     request->nlmsg_type = RTM_GETROUTE;
@@ -192,26 +159,15 @@ HostNetwork::Route HostNetwork::find_route(const Gid& to) {
         request,
         [](const nlmsghdr* message, void* data) {
             auto& out = *static_cast<Found*>(data);
-            const auto* route = static_cast<const rtmsg*>(mnl_nlmsg_get_payload(message));
-            const Attributes<RTA_MAX + 1> attributes(message, sizeof *route);
-            const nlattr* interface = attributes[RTA_OIF];
-            out.route.through_here = route->rtm_type == RTN_UNICAST && interface != nullptr &&
-                                     static_cast<int>(mnl_attr_get_u32(interface)) == out.index;
-            if (attributes[RTA_GATEWAY] != nullptr)
-                out.route.next_hop =
-                    gid_from(route->rtm_family, mnl_attr_get_payload(attributes[RTA_GATEWAY]));
+            out.route = read_route(message, out.index);
             return static_cast<int>(MNL_CB_OK);
         },
         &found);
-    return found.route;
+    return {found.route.through_here, found.route.gateway.value_or(to)};
 }
 
 bool HostNetwork::find_neighbour(const Gid& address, MacAddress& mac) {
-    struct Found {
-        MacAddress mac{};
-        bool usable = false;
-        bool stale = false;
-    } found;
+    std::optional<HostNeighbour> found;
     std::array<char, kBuffer> buffer;
     nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
     request->nlmsg_type = RTM_GETNEIGH;
@@ -223,25 +179,15 @@ bool HostNetwork::find_neighbour(const Gid& address, MacAddress& mac) {
     exchange(
         request,
         [](const nlmsghdr* message, void* data) {
-            auto& out = *static_cast<Found*>(data);
-            const auto* neighbour = static_cast<const ndmsg*>(mnl_nlmsg_get_payload(message));
-            const Attributes<NDA_MAX + 1> attributes(message, sizeof *neighbour);
-            constexpr unsigned kUsable =
-                NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE;
-            const nlattr* link = attributes[NDA_LLADDR];
-            if ((neighbour->ndm_state & kUsable) != 0 && link != nullptr &&
-                mnl_attr_get_payload_len(link) == out.mac.size()) {
-                std::memcpy(out.mac.data(), mnl_attr_get_payload(link), out.mac.size());
-                out.usable = true;
-                out.stale = neighbour->ndm_state == NUD_STALE;
-            }
+            *static_cast<std::optional<HostNeighbour>*>(data) = read_neighbour(message);
             return static_cast<int>(MNL_CB_OK);
         },
         &found);
-    if (found.usable) mac = found.mac;
+    if (!found) return false;
+    mac = found->mac;
     // Used, and confirmed meanwhile: the neighbour may have got another address.
-    if (found.stale) solicit(address, index_);
-    return found.usable;
+    if (found->stale) solicit(address, index_);
+    return true;
 }
 
 // An empty datagram makes the kernel look for the neighbour as for any other traffic.

@@ -15,17 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "net/netlink/answers.h"
 #include "net/wire/gid.h"
 #include "net/wire/mac_address.h"
 
 namespace uib::net {
-
-/// An address of the interface as a GID: IPv6 as it is, IPv4 as ::ffff:a.b.c.d (annex A17).
-struct HostAddress {
-    Gid gid{};
-    std::uint8_t prefix_length = 0;
-    bool operator==(const HostAddress&) const = default;
-};
 
 class HostNetwork {
   public:

@@ -234,18 +234,10 @@ void RoceUplink::watch(bool asleep) {
 
 std::vector<Uplink::Counter> RoceUplink::counters() {
     const FramePortCounters& port = port_->counters();
-    std::vector<Counter> out = {
-        {"tx_frames", port.tx_frames},
-        {"tx_bytes", port.tx_bytes},
-        {"rx_frames", port.rx_frames},
-        {"rx_bytes", port.rx_bytes},
-        {"rx_own", port.rx_own},
-        {"rx_truncated", port.rx_truncated},
-        {"rx_missed", port.rx_missed},
-        {"rx_errors", port.rx_errors},
-        {"tx_no_buffer", port.tx_no_buffer},
-        {"tx_refused", port.tx_refused},
-        {"tx_too_long", port.tx_too_long},
+    std::vector<Counter> out;
+    for (const FramePortCounterName& counter : kFramePortCounterNames)
+        out.emplace_back(counter.name, port.*counter.member);
+    const std::vector<Counter> own = {
         {"tx_no_route", no_route_},
         {"tx_unresolved", unresolved_},
         {"tx_mixed_families", mixed_families_},
@@ -253,6 +245,7 @@ std::vector<Uplink::Counter> RoceUplink::counters() {
         {"rx_other_host", other_host_},
         {"rx_congested", congested_},
     };
+    out.insert(out.end(), own.begin(), own.end());
     for (std::size_t i = 1; i < errors_.size(); ++i)
         out.emplace_back(std::string("rx_") + name_of(static_cast<RoceError>(i)), errors_[i]);
     return out;

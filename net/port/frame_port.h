@@ -11,6 +11,7 @@
 // Frames are without FCS. What a driver loses, cuts or refuses is counted here, by cause.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,7 +33,39 @@ struct FramePortCounters {
     std::uint64_t tx_no_buffer = 0;  ///< allocate() had nothing to give
     std::uint64_t tx_refused = 0;    ///< not taken by the driver
     std::uint64_t tx_too_long = 0;   ///< beyond the interface's MTU
+    // What the kernel counts at driver af_xdp's sockets (XDP_STATISTICS).
+    std::uint64_t xdp_rx_dropped = 0;
+    std::uint64_t xdp_rx_invalid_descs = 0;
+    std::uint64_t xdp_tx_invalid_descs = 0;
+    std::uint64_t xdp_rx_ring_full = 0;
+    std::uint64_t xdp_rx_fill_ring_empty_descs = 0;
+    std::uint64_t xdp_tx_ring_empty_descs = 0;
 };
+
+struct FramePortCounterName {
+    const char* name;
+    std::uint64_t FramePortCounters::*member;
+};
+
+inline constexpr std::array<FramePortCounterName, 17> kFramePortCounterNames = {{
+    {"tx_frames", &FramePortCounters::tx_frames},
+    {"tx_bytes", &FramePortCounters::tx_bytes},
+    {"rx_frames", &FramePortCounters::rx_frames},
+    {"rx_bytes", &FramePortCounters::rx_bytes},
+    {"rx_own", &FramePortCounters::rx_own},
+    {"rx_truncated", &FramePortCounters::rx_truncated},
+    {"rx_missed", &FramePortCounters::rx_missed},
+    {"rx_errors", &FramePortCounters::rx_errors},
+    {"tx_no_buffer", &FramePortCounters::tx_no_buffer},
+    {"tx_refused", &FramePortCounters::tx_refused},
+    {"tx_too_long", &FramePortCounters::tx_too_long},
+    {"xdp_rx_dropped", &FramePortCounters::xdp_rx_dropped},
+    {"xdp_rx_invalid_descs", &FramePortCounters::xdp_rx_invalid_descs},
+    {"xdp_tx_invalid_descs", &FramePortCounters::xdp_tx_invalid_descs},
+    {"xdp_rx_ring_full", &FramePortCounters::xdp_rx_ring_full},
+    {"xdp_rx_fill_ring_empty_descs", &FramePortCounters::xdp_rx_fill_ring_empty_descs},
+    {"xdp_tx_ring_empty_descs", &FramePortCounters::xdp_tx_ring_empty_descs},
+}};
 
 class FramePort {
   public:
@@ -60,7 +93,8 @@ class FramePort {
     [[nodiscard]] virtual std::uint32_t room() const = 0;
 
     /// A descriptor that becomes readable when a frame arrives while watch(true) holds; -1 if the port has
-    /// none and must be polled. watch() tells that the lane goes to sleep (true) or polls (false).
+    /// none and must be polled: an idle lane looks now and then. watch() tells that the lane goes to sleep
+    /// (true) or polls (false).
     [[nodiscard]] virtual int wake_descriptor() const = 0;
     virtual void watch(bool asleep) = 0;
 

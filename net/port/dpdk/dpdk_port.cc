@@ -1,17 +1,15 @@
 #include "net/port/dpdk/dpdk_port.h"
 
 #include <dlfcn.h>
-#include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -22,16 +20,12 @@
 
 #include "net/port/dpdk/eal.h"
 #include "net/port/dpdk/stale_socket.h"
-#include "net/port/dpdk/xdp_buffers.h"
+#include "net/port/dpdk/xdp_messages.h"
 
 namespace uib::net::dpdk {
 
 namespace {
 
-constexpr std::uint32_t kBuffers = 4095;  // rings both ways, a burst, the queue, and what a turn holds
-constexpr std::uint32_t kCachedBuffers = 128;
-constexpr std::uint16_t kRxDescriptors = 1024;
-constexpr std::uint16_t kTxDescriptors = 1024;
 constexpr std::uint32_t kHeader = 14;
 constexpr std::uint32_t kVlanHeader = 4;
 
@@ -78,20 +72,6 @@ MacAddress drawn_mac() {
     return mac;
 }
 
-/// Drivers say at each attempt that nobody serves their socket. We look again and again.
-class QuietLog {
-  public:
-    QuietLog() : before_(::rte_log_get_global_level()) { ::rte_log_set_global_level(RTE_LOG_CRIT); }
-    ~QuietLog() { ::rte_log_set_global_level(before_); }
-    QuietLog(const QuietLog&) = delete;
-    QuietLog& operator=(const QuietLog&) = delete;
-
-  private:
-    std::uint32_t before_;
-};
-
-std::atomic<unsigned> next_number{0};
-
 }  // namespace
 
 DpdkPort::DpdkPort(const FramePortOptions& options)
@@ -105,7 +85,7 @@ DpdkPort::DpdkPort(const FramePortOptions& options)
     try {
         open();
     } catch (...) {
-        close();
+        put_down();
         throw;
     }
 }
@@ -128,11 +108,18 @@ void DpdkPort::open() {
     mtu_ = room_mtu_ = choose_mtu(options_, host_);
     DeviceArguments arguments;
     try {
-        arguments = device_arguments(options_, next_number++, mtu_, xdp_program());
+        arguments = device_arguments(options_, DpdkDevice::next_number(), mtu_, xdp_program());
     } catch (const std::invalid_argument& error) {
         fail(options_, error.what());
     }
     if (const std::string error = start_eal(arguments.pci); !error.empty()) fail(options_, error);
+    if (seeks_server_) {
+        seeker_.emplace(options_, mtu_);
+        seeker_->begin(nullptr);
+        seeker_->wait();
+        seek_server();
+        return;
+    }
     if (options_.driver == "af_packet") open_wake_socket();
     start_device(arguments);
 }
@@ -178,7 +165,13 @@ void DpdkPort::refresh() {
 // A connection that was lost is not taken up by the same device: virtio_user's cannot, memif's does not
 // always.
 void DpdkPort::seek_server() {
-    const QuietLog quiet;
+    if (seeker_->busy()) {
+        std::unique_ptr<DpdkDevice> found;
+        if (!seeker_->take(found)) return;
+        use(std::move(found));
+        refreshes_until_try_ = kRefreshesPerTry;
+        return;
+    }
     if (started_ && link_up()) {
         refreshes_until_try_ = kRefreshesToSettle;
         return;
@@ -187,60 +180,47 @@ void DpdkPort::seek_server() {
         --refreshes_until_try_;
         return;
     }
-    if (made_ && !started_) {
-        started_ = ::rte_eth_dev_start(port_) == 0;
-    } else {
-        reopen();
-    }
-    refreshes_until_try_ = kRefreshesPerTry;
+    seeker_->begin(put_down());
 }
 
 void DpdkPort::reopen() {
-    close();
+    const DevicesTurn turn(std::chrono::milliseconds(0));
+    if (!turn.held() && ++refreshes_without_turn_ < kRefreshesPerTry) return;
+    refreshes_without_turn_ = 0;
+    put_down();
     try {
         open();
     } catch (const std::runtime_error&) {
-        close();
+        put_down();
     }
     if (!started_) refreshes_until_try_ = kRefreshesPerTry;
 }
 
 void DpdkPort::start_device(const DeviceArguments& arguments) {
-    std::optional<QuietLog> quiet;
-    if (seeks_server_) quiet.emplace();
-    const bool xdp = options_.driver == "af_xdp";
-    const std::vector<int> before = sockets_of(xdp ? AF_XDP : AF_PACKET);
-    if (::rte_dev_probe(arguments.arguments.c_str()) < 0 ||
-        ::rte_eth_dev_get_port_by_name(arguments.device.c_str(), &port_) != 0) {
-        if (seeks_server_) return;
-        fail(options_,
-             "the driver does not take it (is Debian's package of that driver installed, is the interface "
-             "free?)");
+    const int kind = options_.driver == "af_xdp" ? AF_XDP : AF_PACKET;
+    const std::vector<int> before = sockets_of(kind);
+    std::optional<XdpMessages> messages;
+    if (options_.driver == "af_xdp") messages.emplace();
+    try {
+        auto made = std::make_unique<DpdkDevice>(arguments, options_.driver);
+        if (const int status = made->start(); status != 0)
+            throw std::runtime_error(std::string("the device does not start: ") + ::rte_strerror(-status));
+        use(std::move(made));
+    } catch (const std::runtime_error& error) {
+        const bool more = messages && !messages->text().empty();
+        fail(options_, error.what() + (more ? "; what its libraries said:\n" + messages->text() : ""));
     }
-    made_ = true;
-    rte_ether_addr address{};
-    ::rte_eth_macaddr_get(port_, &address);
-    if (!own_mac_) std::copy(std::begin(address.addr_bytes), std::end(address.addr_bytes), mac_.begin());
-    if (host_.valid()) mac_ = host_.mac();
-    pool_ = ::rte_pktmbuf_pool_create(
-        ("uib-" + arguments.device).c_str(), kBuffers, kCachedBuffers, 0,
-        static_cast<std::uint16_t>(std::min<std::uint32_t>(arguments.room, 0xFFFF)), SOCKET_ID_ANY);
-    if (pool_ == nullptr) fail(options_, std::string("no buffers: ") + ::rte_strerror(rte_errno));
-    if (xdp) set_unmapped_buffers_aside(*pool_);
-    rte_eth_conf configuration{};
-    std::uint16_t receive = kRxDescriptors, transmit = kTxDescriptors;
-    int status = ::rte_eth_dev_configure(port_, 1, 1, &configuration);
-    if (status == 0) status = ::rte_eth_dev_adjust_nb_rx_tx_desc(port_, &receive, &transmit);
-    if (status == 0) status = ::rte_eth_rx_queue_setup(port_, 0, receive, SOCKET_ID_ANY, nullptr, pool_);
-    if (status == 0) status = ::rte_eth_tx_queue_setup(port_, 0, transmit, SOCKET_ID_ANY, nullptr);
-    if (status == 0) {
-        status = ::rte_eth_dev_start(port_);
-        started_ = status == 0;
-        if (seeks_server_) return;
-    }
-    if (status != 0) fail(options_, std::string("the device does not start: ") + ::rte_strerror(-status));
-    for (const int socket : sockets_of(xdp ? AF_XDP : AF_PACKET))
+    for (const int socket : sockets_of(kind))
         if (on_host_ && std::find(before.begin(), before.end(), socket) == before.end()) adopt(socket);
+}
+
+void DpdkPort::use(std::unique_ptr<DpdkDevice> device) {
+    device_ = std::move(device);
+    if (device_ == nullptr) return;
+    port_ = device_->port();
+    pool_ = device_->buffers();
+    started_ = device_->started();
+    if (!own_mac_) mac_ = host_.valid() ? host_.mac() : device_->mac();
 }
 
 // The driver has options neither for a filter nor for something to wait on.
@@ -249,6 +229,7 @@ void DpdkPort::adopt(int socket) {
         take_only(socket, options_.ether_type);
         return;
     }
+    xdp_statistics_.add(socket);
     if (!xdp_wake_) xdp_wake_.reset(::epoll_create1(EPOLL_CLOEXEC));
     epoll_event event{};
     event.events = EPOLLIN;
@@ -256,24 +237,18 @@ void DpdkPort::adopt(int socket) {
 }
 
 DpdkPort::~DpdkPort() {
-    close();
+    put_down();
 }
 
-void DpdkPort::close() {
+std::unique_ptr<DpdkDevice> DpdkPort::put_down() {
     release();
     ::rte_pktmbuf_free(std::exchange(writing_, nullptr));
     for (rte_mbuf* buffer : queue_) ::rte_pktmbuf_free(buffer);
     queue_.clear();
+    xdp_statistics_.forget_sockets();
     started_ = false;
-    if (std::exchange(made_, false)) {
-        rte_eth_dev_info info{};
-        const bool known = ::rte_eth_dev_info_get(port_, &info) == 0;
-        ::rte_eth_dev_stop(port_);
-        ::rte_eth_dev_close(port_);
-        // A virtual device that nothing stands on would stay for ever.
-        if (known && options_.driver != "pci") ::rte_dev_remove(info.device);
-    }
-    ::rte_mempool_free(std::exchange(pool_, nullptr));
+    pool_ = nullptr;
+    return std::move(device_);
 }
 
 bool DpdkPort::link_up() {
@@ -367,6 +342,7 @@ const FramePortCounters& DpdkPort::counters() {
         counters_.rx_missed = stats.imissed + stats.rx_nombuf;
         counters_.rx_errors = stats.ierrors;
     }
+    xdp_statistics_.read(counters_);
     return counters_;
 }
 

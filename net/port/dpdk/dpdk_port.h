@@ -4,17 +4,20 @@
 // socket (wake_socket.h) so that an idle lane can sleep. Received buffers are held until release(); what the
 // driver does not take at once stays queued for the next flush(), as long as the link is up. An interface
 // that has gone leaves the port without a device; refresh() makes another when one of that name is there
-// again, or when the interface's MTU has outgrown the buffers. So it does where
-// nobody serves the socket yet, or no longer (virtio_user, memif's client). Not thread-safe, but may be
+// again, or when the interface's MTU has outgrown the buffers. Where nobody serves the socket yet, or no
+// longer (virtio_user, memif's client), a seeker makes it (server_seeker.h). Not thread-safe, but may be
 // opened by one thread and used by another.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "net/port/dpdk/device_arguments.h"
+#include "net/port/dpdk/dpdk_device.h"
+#include "net/port/dpdk/server_seeker.h"
+#include "net/port/dpdk/xdp_statistics.h"
 #include "net/port/frame_port.h"
 #include "net/port/host_interface.h"
 #include "net/port/wake_socket.h"
@@ -60,9 +63,12 @@ class DpdkPort final : public FramePort {
 
     /// Makes the device for the interface as it is now. Throws std::runtime_error.
     void open();
-    void close();
     void open_wake_socket();
     void start_device(const DeviceArguments& arguments);
+    /// From now on `device` carries the frames.
+    void use(std::unique_ptr<DpdkDevice> device);
+    /// Gives all its buffers back; without a taker it goes.
+    std::unique_ptr<DpdkDevice> put_down();
     void reopen();
     void seek_server();
     /// Makes use of a socket that the driver has made.
@@ -73,23 +79,26 @@ class DpdkPort final : public FramePort {
     bool on_host_ = false;       ///< on an interface that the kernel has, too
     bool seeks_server_ = false;  ///< without one there is no device: refresh() looks for it
     bool own_mac_ = false;       ///< the port is a station of its own, whatever the driver says
-    std::uint16_t port_ = 0;
-    bool made_ = false;     ///< there is a device
-    bool started_ = false;  ///< and it runs
+    std::unique_ptr<DpdkDevice> device_;
+    std::uint16_t port_ = 0;       ///< of device_
+    rte_mempool* pool_ = nullptr;  ///< of device_
+    bool started_ = false;         ///< there is a device, and it runs
     unsigned refreshes_until_try_ = 0;
+    unsigned refreshes_without_turn_ = 0;
     std::uint32_t room_mtu_ = 0;  ///< what the device's buffers hold
     HostInterface host_;
     MacAddress mac_{};
     std::uint32_t mtu_ = 1500;
-    rte_mempool* pool_ = nullptr;  ///< freed by the destructor
-    WakeSocket wake_;              ///< driver af_packet
-    ipc::UniqueFd xdp_wake_;       ///< driver af_xdp: an epoll set of its sockets
+    WakeSocket wake_;         ///< driver af_packet
+    ipc::UniqueFd xdp_wake_;  ///< driver af_xdp: an epoll set of its sockets
+    XdpStatistics xdp_statistics_;
     std::array<rte_mbuf*, kBurst> burst_{};
     std::vector<std::span<const std::byte>> views_;  ///< of this receive()
     std::vector<rte_mbuf*> held_;                    ///< until release()
     std::vector<rte_mbuf*> queue_;
     rte_mbuf* writing_ = nullptr;
     FramePortCounters counters_;
+    std::optional<ServerSeeker> seeker_;
 };
 
 }  // namespace uib::net::dpdk

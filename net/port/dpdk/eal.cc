@@ -84,6 +84,11 @@ std::string start_eal(bool pci) {
     return {};
 }
 
+DevicesTurn::DevicesTurn(std::chrono::milliseconds patience) {
+    static std::timed_mutex devices;
+    turn_ = std::unique_lock(devices, patience);
+}
+
 void register_thread() {
     if (::rte_lcore_id() == LCORE_ID_ANY) ::rte_thread_register();
 }

@@ -17,8 +17,8 @@
 #include "net/port/port_module.h"
 #include "tests/unit/port/private_network.h"
 
-// libxdp 1.3.1 does not free its program when a socket goes (xdp-tools pull request 376); both libraries of it
-// are without frame pointers.
+// libxdp 1.3.1 does not free its program when a socket goes (xdp-tools pull request 376); both libraries of
+// it are without frame pointers.
 extern "C" const char* __lsan_default_suppressions() {
     return "leak:libxdp.so\nleak:libbpf.so\n";
 }
@@ -278,23 +278,54 @@ TEST_F(DpdkPort, SaysWhatIsWrong) {
     EXPECT_NE(error_of(on("va")).find("down"), std::string::npos) << error_of(on("va"));
 }
 
-// Buffers are used in turns: more frames than there are buffers use each of them.
-TEST(XdpPort, EveryBufferCarriesAFrame) {
-    if (const std::string why = uib::testing::enter_private_network(1500); !why.empty()) GTEST_SKIP() << why;
-    std::unique_ptr<FramePort> a, b;
-    try {
-        a = open_frame_port(on("va", "af_xdp"));
-        b = open_frame_port(on("vb", "af_xdp"));
-    } catch (const std::runtime_error& error) {
-        GTEST_SKIP() << "no af_xdp here: " << error.what();
-    }
+class XdpPort : public ::testing::Test {
+  protected:
     // In bursts: a few at a time would be the same few all the time, from the thread's own store.
-    constexpr unsigned kBurst = 250;
-    for (unsigned round = 0; round < 40; ++round) {
-        for (unsigned i = 0; i < kBurst; ++i) DpdkPort::send(*a, b->mac(), 64, i);
-        a->flush();
-        ASSERT_EQ(DpdkPort::collect(*b, std::vector<std::size_t>(kBurst, 64)), kBurst) << "round " << round;
+    static constexpr unsigned kBurst = 250;
+
+    void SetUp() override {
+        if (const std::string why = uib::testing::enter_private_network(1500); !why.empty())
+            GTEST_SKIP() << why;
+        try {
+            a_ = open_frame_port(on("va", "af_xdp"));
+            b_ = open_frame_port(on("vb", "af_xdp"));
+        } catch (const std::runtime_error& error) {
+            GTEST_SKIP() << "no af_xdp here: " << error.what();
+        }
     }
+    void send_burst() {
+        for (unsigned i = 0; i < kBurst; ++i) DpdkPort::send(*a_, b_->mac(), 64, i);
+        a_->flush();
+    }
+
+    std::unique_ptr<FramePort> a_, b_;
+};
+
+// Buffers are used in turns: more frames than there are buffers use each of them.
+TEST_F(XdpPort, EveryBufferCarriesAFrame) {
+    for (unsigned round = 0; round < 40; ++round) {
+        send_burst();
+        ASSERT_EQ(DpdkPort::collect(*b_, std::vector<std::size_t>(kBurst, 64)), kBurst) << "round " << round;
+    }
+}
+
+TEST_F(XdpPort, WhatTheKernelLosesAtItsSocketIsCountedByCause) {
+    const auto lost = [&] {
+        const FramePortCounters& counters = b_->counters();
+        return counters.xdp_rx_fill_ring_empty_descs + counters.xdp_rx_ring_full + counters.xdp_rx_dropped;
+    };
+    EXPECT_EQ(lost(), 0U);
+    // Nobody takes them: the socket's rings hold some thousands.
+    for (unsigned round = 0; round < 40; ++round) send_burst();
+    const std::uint64_t before = lost();
+    EXPECT_GT(before, 0U);
+    // Another socket, which counts from 0.
+    b_->release();
+    ASSERT_TRUE(
+        uib::testing::shell("ip link del va && ip link add va mtu 1500 type veth peer name vb mtu 1500"
+                            " && ip link set va up && ip link set vb up"));
+    ASSERT_TRUE(refreshed_until(*b_, true));
+    EXPECT_GE(lost(), before);
 }
 
 void leave_stale_socket(const std::string& path) {

@@ -119,6 +119,30 @@ TEST_F(AdapterRows, C9_37_a_packet_reaches_the_queue_pair_that_it_names_and_no_o
     EXPECT_EQ(send(sender, {.qp = one.reply.qp_number}), Receives{11});
 }
 
+// What the port's counters of violations are there for (IBV_DEVICE_BAD_PKEY_CNTR, IBV_DEVICE_BAD_QKEY_CNTR).
+TEST_F(AdapterRows, C9_43_the_port_counts_keys_that_do_not_fit) {
+    ROWS("C9-43", "C9-50");
+    const auto port = [&] { return adapter_.devices()[0]->port_attributes(); };
+    TestQp sender = datagram_qp(), other = datagram_qp();
+    post(other, 11);
+    ipc::QpAttributes a{};
+    a.qkey = kQkey + 1;
+    ASSERT_EQ(modify(other, IBV_QPS_RTS, IBV_QP_QKEY, a), 0);
+    EXPECT_EQ(send(sender, {.qp = other.reply.qp_number}), Receives{});
+    EXPECT_EQ(port().qkey_violation_counter, 1U);
+    EXPECT_EQ(port().bad_pkey_counter, 0U);
+    a.qkey = kQkey;
+    ASSERT_EQ(modify(other, IBV_QPS_RTS, IBV_QP_QKEY, a), 0);
+    management::SmpNode& node = adapter_.subnet()->adapter(0);
+    node.node().port(1).pkeys[0] = 0x8001;
+    node.node().changed(1);
+    TestQp stranger = datagram_qp();  // of the partition that the port is in now
+    EXPECT_EQ(send(stranger, {.qp = other.reply.qp_number}), Receives{});
+    EXPECT_EQ(port().bad_pkey_counter, 1U);
+    EXPECT_EQ(port().qkey_violation_counter, 1U);
+    EXPECT_EQ(send(sender, {.qp = other.reply.qp_number}), Receives{11});
+}
+
 TEST_F(AdapterRows, C9_58_a_multicast_packet_has_a_grh_a_multicast_gid_and_a_queue_pair_attached) {
     ROWS("C9-58", "C9-43.1.1", "o9-23");
     TestQp sender = datagram_qp(), member = datagram_qp();

@@ -255,6 +255,24 @@ TEST_F(ChannelTest, OneEventForEachArming) {
     EXPECT_EQ(with_events_.control->armed.load(), static_cast<std::uint32_t>(ipc::kArmSolicited));
 }
 
+TEST_F(ChannelTest, ArmedForSolicitedASolicitedReceiveOrAnErrorOwesAnEvent) {
+    for (const bool solicited : {false, true}) {
+        with_events_.control->armed.store(ipc::kArmSolicited);
+        post_receive(c_, 1, memory_.data() + 4096, 64, region_.lkey);
+        ipc::SendWqe send = wqe(ipc::WorkOpcode::kSend, 2);
+        send.flags = static_cast<std::uint8_t>(ipc::kWorkSignaled | (solicited ? ipc::kWorkSolicited : 0));
+        post_send(d_, send, memory_.data(), 8, region_.lkey);
+        turn();
+        EXPECT_EQ(events(), solicited ? 1 : 0);
+    }
+    with_events_.control->armed.store(ipc::kArmSolicited);
+    ipc::SendWqe bad = wqe(ipc::WorkOpcode::kRdmaWrite, 3);
+    bad.rkey ^= 0x100;
+    post_send(c_, bad, memory_.data(), 8, region_.lkey);
+    turn();
+    EXPECT_EQ(events(), 1) << "an error counts as solicited";
+}
+
 TEST_F(ChannelTest, EntryFromBeforeTheArmingOwesNoEvent) {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

@@ -179,6 +179,19 @@ TEST(QpStateTable, ud) {
     expect_transition(IBV_QPT_UD, IBV_QPS_SQE, IBV_QPS_RTS, {}, {IBV_QP_CUR_STATE, IBV_QP_QKEY});
 }
 
+TEST(QpStateTable, raw_packet) {
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT, {IBV_QP_PORT}, {});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_INIT, {}, {IBV_QP_PORT});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_RTR, {}, {});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_RTR, IBV_QPS_RTS, {}, {});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_RTS, IBV_QPS_RTS, {}, {});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_RTS, IBV_QPS_SQD, {}, {IBV_QP_EN_SQD_ASYNC_NOTIFY});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_SQD, IBV_QPS_RTS, {}, {});
+    expect_transition(IBV_QPT_RAW_PACKET, IBV_QPS_SQE, IBV_QPS_RTS, {}, {IBV_QP_CUR_STATE});
+    EXPECT_EQ(check_transition(IBV_QPT_RAW_PACKET, IBV_QPS_ERR, IBV_QPS_RTS, IBV_QP_STATE), EINVAL);
+    EXPECT_EQ(check_transition(IBV_QPT_RAW_PACKET, IBV_QPS_INIT, IBV_QPS_RTS, IBV_QP_STATE), EINVAL);
+}
+
 TEST(QpStateTable, every_state_can_be_reset_and_every_state_but_reset_can_fail) {
     for (const ibv_qp_type service : kServices) {
         for (int from = IBV_QPS_RESET; from <= IBV_QPS_ERR; ++from) {

@@ -24,6 +24,7 @@ void GroupMemberships::join(std::size_t adapter, const net::Gid& group, net::Lid
     const auto [at, made] = memberships_.try_emplace({group, adapter});
     Membership& membership = at->second;
     if (!made && membership.wanted) return;
+    if (!made) --leaving_;
     membership.wanted = true;
     membership.wanted_mlid = mlid;
     membership.qkey = qkey;
@@ -35,6 +36,12 @@ void GroupMemberships::join(std::size_t adapter, const net::Gid& group, net::Lid
 void GroupMemberships::leave(std::size_t adapter, const net::Gid& group, Time now) {
     const auto found = memberships_.find({group, adapter});
     if (found == memberships_.end() || !found->second.wanted) return;
+    if (leaving_ >= kMostLeaving) {
+        ++counters_.abandoned;
+        memberships_.erase(found);
+        return;
+    }
+    ++leaving_;
     found->second.wanted = false;
     found->second.attempts = 0;
     schedule(found->second, now);
@@ -59,6 +66,7 @@ void GroupMemberships::on_timer(Time now) {
     for (auto at = memberships_.begin(); at != memberships_.end();) {
         const bool its_turn = at->second.due <= now && counters_.requests < last;
         if (its_turn && !tend(at->first, at->second, now)) {
+            --leaving_;
             at = memberships_.erase(at);
             continue;
         }

@@ -27,6 +27,9 @@ class GroupMemberships {
     static constexpr unsigned kBurst = 32;
     /// Requests to leave; then the master's record stays until it misses the port.
     static constexpr unsigned kLeaveAttempts = 5;
+    /// Memberships that wait for the master to hear that they are over; what is more is forgotten at once, as
+    /// after the last attempt. Members come and go faster than a silent master is given up.
+    static constexpr std::size_t kMostLeaving = 1024;
 
     /// A request from the port of an adapter to its master.
     using Send = std::function<void(std::size_t adapter, const AdministrationMad& request)>;
@@ -62,6 +65,7 @@ class GroupMemberships {
         std::uint64_t requests = 0;
         std::uint64_t refused = 0;     ///< by the master, or with no multicast LID; asked again all the same
         std::uint64_t unanswered = 0;  ///< repeated, or given up
+        std::uint64_t abandoned = 0;   ///< left without a word to the master: kMostLeaving
     };
     [[nodiscard]] const Counters& counters() const { return counters_; }
 
@@ -97,7 +101,8 @@ class GroupMemberships {
 
     const EngineSubnet& subnet_;
     std::map<Key, Membership> memberships_;
-    std::vector<Seen> seen_;  ///< by adapter
+    std::size_t leaving_ = 0;  ///< of these that are not wanted
+    std::vector<Seen> seen_;   ///< by adapter
     std::uint64_t next_transaction_;
     Send send_;
     Time due_ = kNever;

@@ -147,6 +147,7 @@ void SubnetManager::elect() {
     // Who was a member is known by those who have been master since; the ports tell it again.
     if (new_term) {
         groups_.clear();
+        mlids_.clear();
         present_.clear();
     }
     state_ = SmState::kMaster;

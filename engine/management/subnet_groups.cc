@@ -94,17 +94,17 @@ std::uint16_t SubnetManager::check_member(const McMemberRecord& wanted, net::Lid
 }
 
 // All switches must have an entry for it.
-net::Lid SubnetManager::choose_mlid(net::Lid wanted) const {
+net::Lid SubnetManager::choose_mlid(net::Lid wanted) {
     Number entries = net::kPermissiveLid - net::kMulticastLidFirst;
     for (const NodeRecord& node : topology_.nodes())
         if (node.is_switch()) entries = std::min(entries, node.switch_info.multicast_cap);
-    const Number end = net::kMulticastLidFirst + entries;
-    if (wanted >= net::kMulticastLidFirst && wanted < end) return wanted;
-    std::set<net::Lid> used;
-    for (const auto& [gid, group] : groups_) used.insert(group.record.mlid);
-    Number mlid = net::kMulticastLidFirst;
-    while (used.contains(static_cast<net::Lid>(mlid))) ++mlid;
-    return mlid < end ? static_cast<net::Lid>(mlid) : net::Lid{0};
+    if (wanted >= net::kMulticastLidFirst && wanted < net::kMulticastLidFirst + entries) return wanted;
+    return mlids_.lowest_free(entries);
+}
+
+SubnetManager::Groups::iterator SubnetManager::forget_group(Groups::iterator group) {
+    mlids_.give_back(group->second.record.mlid);
+    return groups_.erase(group);
 }
 
 net::Lid SubnetManager::join(const McMemberRecord& wanted, std::uint64_t port_guid, Time now) {
@@ -122,6 +122,7 @@ net::Lid SubnetManager::join(const McMemberRecord& wanted, std::uint64_t port_gu
         made.life_time = static_cast<std::uint8_t>(own.subnet_timeout);
         made.scope = wanted.group[1] & kScopeMask;
         found = groups_.emplace(wanted.group, Group{made, {}}).first;
+        mlids_.take(made.mlid);
     }
     std::uint8_t& state = found->second.ports[port_guid];
     const bool received = (state & kReceives) != 0;
@@ -139,7 +140,7 @@ bool SubnetManager::leave(const net::Gid& gid, std::uint64_t port_guid, std::uin
     port->second &= static_cast<std::uint8_t>(~join_state);
     if (port->second == 0) group->second.ports.erase(port);
     const auto is_full = [](const auto& member) { return (member.second & kFullMember) != 0; };
-    if (std::none_of(group->second.ports.begin(), group->second.ports.end(), is_full)) groups_.erase(group);
+    if (std::none_of(group->second.ports.begin(), group->second.ports.end(), is_full)) forget_group(group);
     now_ = now;
     groups_changed_ = true;
     return true;
@@ -167,7 +168,7 @@ void SubnetManager::forget_absent_members() {
     for (auto group = groups_.begin(); group != groups_.end();) {
         std::erase_if(group->second.ports,
                       [&](const auto& member) { return topology_.find(member.first) == kNoNode; });
-        group = group->second.ports.empty() ? groups_.erase(group) : std::next(group);
+        group = group->second.ports.empty() ? forget_group(group) : std::next(group);
     }
 }
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "engine/management/administration_mad.h"
+#include "engine/management/mlid_uses.h"
 #include "engine/management/smp_node.h"
 #include "engine/management/smp_requests.h"
 #include "engine/management/topology.h"
@@ -85,6 +86,14 @@ class SubnetManager final : public SmpManager {
     bool on_trap(const net::Smp& trap, Time now) override;
 
   private:
+    /// As many as there are multicast LIDs: what a client could make the manager remember has an end.
+    static constexpr std::size_t kMaxGroups = 0x3FFF;
+    struct Group {
+        McMemberRecord record;                        ///< without a member
+        std::map<std::uint64_t, std::uint8_t> ports;  ///< join states by port GUID
+    };
+    using Groups = std::map<net::Gid, Group>;
+
     enum class Phase : std::uint8_t {
         kIdle,
         kLook,
@@ -150,7 +159,8 @@ class SubnetManager final : public SmpManager {
     std::uint16_t set_membership(const McMemberRecord& wanted, std::uint64_t components, net::Lid from,
                                  Time now);
     [[nodiscard]] std::uint16_t check_member(const McMemberRecord& wanted, net::Lid from) const;
-    [[nodiscard]] net::Lid choose_mlid(net::Lid wanted) const;
+    [[nodiscard]] net::Lid choose_mlid(net::Lid wanted);
+    Groups::iterator forget_group(Groups::iterator group);
     [[nodiscard]] McMemberRecord record_of(const net::Gid& group, const net::Gid& port) const;
     [[nodiscard]] MulticastMembers members() const;
     void forget_absent_members();
@@ -185,13 +195,8 @@ class SubnetManager final : public SmpManager {
     std::set<std::uint64_t> fresh_;                           ///< ports that showed no LID in this sweep
     std::set<std::uint64_t> unregistered_;                    ///< ports to be told to register anew
     std::set<std::pair<std::uint64_t, unsigned>> lanes_set_;  ///< ports whose VL tables are set
-    /// As many as there are multicast LIDs: what a client could make the manager remember has an end.
-    static constexpr std::size_t kMaxGroups = 0x3FFF;
-    struct Group {
-        McMemberRecord record;                        ///< without a member
-        std::map<std::uint64_t, std::uint8_t> ports;  ///< join states by port GUID
-    };
-    std::map<net::Gid, Group> groups_;
+    Groups groups_;
+    MlidUses mlids_;  ///< of groups_
 };
 
 }  // namespace uib::management

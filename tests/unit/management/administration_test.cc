@@ -141,6 +141,30 @@ TEST_F(Master, ALidThatTheSwitchesDoNotHaveIsNotGiven) {
     EXPECT_EQ(decode_mc_member_record(reply.data).mlid, net::kMulticastLidFirst);
 }
 
+TEST_F(Master, AGroupWithoutALidOfItsOwnGetsTheLowestThatNoGroupHas) {
+    const auto lid_of = [&](std::uint8_t number, std::uint64_t components) {
+        record_.group = group_numbered(number);
+        return decode_mc_member_record(ask(net::MadMethod::kSet, components).data).mlid;
+    };
+    const auto leave = [&](std::uint8_t number) {
+        record_.group = group_numbered(number);
+        EXPECT_EQ(status(net::MadMethod::kDelete, mc_member::kToName), 0);
+    };
+    constexpr net::Lid kFirst = net::kMulticastLidFirst;
+    record_.mlid = kFirst + 1;
+    EXPECT_EQ(lid_of(1, mc_member::kToCreate | mc_member::kMlid), kFirst + 1) << "wanted";
+    EXPECT_EQ(lid_of(2, mc_member::kToCreate | mc_member::kMlid), kFirst + 1) << "two groups may share one";
+    EXPECT_EQ(lid_of(3, mc_member::kToCreate), kFirst);
+    EXPECT_EQ(lid_of(4, mc_member::kToCreate), kFirst + 2);
+    leave(1);
+    EXPECT_EQ(lid_of(5, mc_member::kToCreate), kFirst + 3) << "the other group still has it";
+    leave(3);
+    leave(2);
+    EXPECT_EQ(lid_of(6, mc_member::kToCreate), kFirst);
+    EXPECT_EQ(lid_of(7, mc_member::kToCreate), kFirst + 1);
+    EXPECT_EQ(lid_of(8, mc_member::kToCreate), kFirst + 4);
+}
+
 TEST_F(Master, SendersOnlyGetNoCopies) {
     EXPECT_EQ(status(net::MadMethod::kSet, mc_member::kToCreate | mc_member::kMlid), 0);
     record_.port = net::gid_of(kDefaultGidPrefix, kGuid);

@@ -93,6 +93,41 @@ TEST_F(Memberships, EnginesAgreeOnTheMastersLid) {
     EXPECT_EQ(flood(a, mlid(a)), (Copies{{{&a, 0}, 1}, {{&b, 0}, 1}}));
 }
 
+TEST_F(Memberships, WhoComesAndGoesWithoutEndIsForgottenWhileNoMasterAnswers) {
+    Engine& a = add(0x1'0000'0001, 1);
+    run(3000 * kMillisecond);
+    GroupMemberships memberships(*a.subnet, 1, [](std::size_t /*adapter*/, const AdministrationMad&) {});
+    constexpr std::uint64_t kMore = 100;
+    net::Gid group = group_;
+    const auto comes = [&](std::uint64_t number) {
+        group[14] = static_cast<std::uint8_t>(number >> 8);
+        group[15] = static_cast<std::uint8_t>(number);
+        memberships.join(0, group, 0, kQkey, now_);
+        memberships.on_timer(now_);
+    };
+    for (std::uint64_t i = 0; i < GroupMemberships::kMostLeaving + kMore; ++i) {
+        comes(i);
+        memberships.leave(0, group, now_);
+    }
+    EXPECT_EQ(memberships.list().size(), GroupMemberships::kMostLeaving);
+    EXPECT_EQ(memberships.counters().abandoned, kMore);
+    comes(0);  // one of those that are waiting: there is room for another
+    comes(GroupMemberships::kMostLeaving);
+    memberships.leave(0, group, now_);
+    EXPECT_EQ(memberships.list().size(), GroupMemberships::kMostLeaving + 1);
+    EXPECT_EQ(memberships.counters().abandoned, kMore);
+    comes(GroupMemberships::kMostLeaving + 1);
+    memberships.leave(0, group, now_);
+    EXPECT_EQ(memberships.counters().abandoned, kMore + 1);
+    // Those that wait are given up, too, and with them the bound is open again.
+    while (memberships.next_deadline() < now_ + 60000 * kMillisecond)
+        memberships.on_timer(memberships.next_deadline());
+    EXPECT_EQ(memberships.list().size(), 1U);
+    comes(GroupMemberships::kMostLeaving);
+    memberships.leave(0, group, now_);
+    EXPECT_EQ(memberships.counters().abandoned, kMore + 1);
+}
+
 TEST_F(Memberships, AnAnswerWithoutAMulticastLidGrantsNothing) {
     Engine& a = add(0x1'0000'0001, 1);
     run(3000 * kMillisecond);

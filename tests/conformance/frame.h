@@ -17,7 +17,8 @@
 
 namespace uib::conformance {
 
-inline constexpr std::uint32_t kStartPsn = 0xFFFFF0;
+/// Every script goes through the wrap: its PSN 2 is the wire's 0.
+inline constexpr std::uint32_t kStartPsn = 0xFFFFFE;
 inline constexpr std::size_t kMtu = 256;
 
 /// Number of the XRC SRQ that XRC scripts use unless they say another.

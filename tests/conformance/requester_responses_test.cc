@@ -20,6 +20,22 @@ TEST_P(Requester, C9_134_an_acknowledge_covers_everything_before_it) {
     peer.completes(Status::kSuccess, 3);
 }
 
+TEST_P(Requester, C9_134_an_rnr_nak_acknowledges_what_is_before_it) {
+    ROWS("C9-134", "C9-130");
+    XRC_ROWS("o9-78", "o9-76.a1");
+    connect_without_credits();
+    peer.posts(WorkOpcode::kRdmaWrite, 10);
+    peer.posts(WorkOpcode::kRdmaWriteWithImmediate, 300);
+    EXPECT_EQ(peer.hears_all().size(), 3U);
+    peer.sends(rnr_nak(1, 2));  // the last packet takes the receive
+    peer.completes();
+    peer.completes_nothing();
+    peer.after(us(12));
+    peer.expects(Frame(Op::kWriteLastImmediate, 2, 44));
+    peer.sends(ack(2));
+    peer.completes();
+}
+
 TEST_P(Requester, C9_136_ghosts_are_dropped) {
     ROWS("C9-136", "C9-217");
     XRC_ROWS("o9-80", "o9-157");

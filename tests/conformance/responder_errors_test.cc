@@ -53,6 +53,26 @@ TEST_P(Responder, C9_100_a_read_that_fails_on_its_way_is_cut_by_a_nak) {
     EXPECT_EQ(peer.state(), QpState::kError);
 }
 
+// A duplicate's fault is told to nobody, but one of a READ that has never been answered in full is no
+// duplicate's.
+TEST_P(Responder, C9_100_a_read_that_fails_is_told_of_though_it_has_been_repeated) {
+    ROWS("C9-100", "C9-112");
+    connect();
+    memory::RegionInit init = peer.machine().region->init();
+    memory::Region* region = peer.machine().keys().add_region(std::move(init));
+    const std::uint32_t key = region->key();
+    peer.hold();
+    peer.sends(read(0, key, kBase, 700));
+    peer.step(1);
+    peer.expects(response_first(0));
+    peer.sends(read(0, key, kBase, 700));
+    peer.machine().keys().remove_region(region);
+    peer.release();
+    peer.expects(nak(transport::kNakRemoteAccess, 0));
+    peer.raises(QpEvent::kAccessError);
+    EXPECT_EQ(peer.state(), QpState::kError);
+}
+
 TEST_P(Responder, C9_101_a_bad_read_keeps_what_follows_from_being_executed) {
     ROWS("C9-101", "C9-89");
     XRC_ROWS("o9-63");

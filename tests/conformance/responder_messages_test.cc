@@ -300,6 +300,8 @@ TEST_P(Responder, C9_119_syndromes_are_those_of_table_46) {
         one_peer.expects(nak(static_cast<std::uint8_t>(0x20 | timer), 1));
         one_peer.sends(send_only(2, 10));  // waiting for PSN 1: dropped
         one_peer.expects_nothing();
+        one_peer.sends(send_only(1, 10));  // not ready yet
+        one_peer.expects(nak(static_cast<std::uint8_t>(0x20 | timer), 1));
         one_peer.posts_receive(0, 0, 100);
         one_peer.sends(send_only(1, 10).asks_ack());
         one_peer.expects(ack(1));

@@ -160,6 +160,22 @@ TEST_F(Uc, C9_192_2_1_a_bad_key_leaves_memory_alone) {
     next_message_arrives(psn);
 }
 
+TEST_F(Uc, C9_170_a_write_that_is_not_as_long_as_it_says_is_dropped) {
+    ROWS("C9-170", "C9-224", "C9-219.1.1");
+    connect();
+    peer.posts_receive(0, 0, 1000);
+    const std::uint32_t key = peer.rkey();
+    peer.sends(write_first(0, key, kBase + 4096, 600));
+    peer.sends(write_last_imm(1, 10, 7));
+    peer.sends(write_first(2, key, kBase + 4096, 300));
+    peer.sends(write_last_imm(3, 45, 7));
+    peer.sends(write_only_imm(4, key, kBase + 4096, 10, 7).length(8));
+    peer.sends(write_first(5, key, kBase + 4096, 0x80000001));
+    next_message_arrives(6);
+    EXPECT_EQ(peer.machine().count().dropped_length, 4U);
+    EXPECT_EQ(peer.machine().count().remote_access_errors, 0U);
+}
+
 TEST_F(Uc, C9_193_a_zero_length_needs_no_key) {
     ROWS("C9-193");
     connect();

@@ -36,6 +36,7 @@ TEST_F(XrcTarget, o9_114_a6_all_packets_of_a_message_name_the_srq_of_the_first) 
     connect();
     peer.posts_receive(0, 0, 1000);
     peer.sends(send_first(0));
+    peer.machine().srq_number = kOtherSrq;  // there is one of this name in the domain, too
     peer.sends(send_last(1, 10).xrc_srq(kOtherSrq));
     peer.expects(nak(transport::kNakInvalidRdRequest, 1));
     peer.receives(0, Status::kRemoteInvalidRdRequest);

@@ -1,6 +1,8 @@
 // Tables: PSN circle, credit codes, RNR timer, acknowledge timeout, GRH bytes.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/transport/aeth.h"
 #include "engine/transport/credits.h"
 #include "engine/transport/psn.h"
@@ -34,11 +36,13 @@ TEST(CreditCodes, codes_are_those_of_table_50) {
 }
 
 TEST(RnrTimer, waits_are_those_of_table_48) {
-    EXPECT_EQ(rnr_wait(0), 655'360'000U);
-    EXPECT_EQ(rnr_wait(1), 10'000U);
-    EXPECT_EQ(rnr_wait(12), 640'000U);
-    EXPECT_EQ(rnr_wait(16), 2'560'000U);
-    EXPECT_EQ(rnr_wait(31), 491'520'000U);
+    constexpr double kMilliseconds[] = {655.36, 0.01,  0.02,  0.03,   0.04,   0.06,   0.08,   0.12,
+                                        0.16,   0.24,  0.32,  0.48,   0.64,   0.96,   1.28,   1.92,
+                                        2.56,   3.84,  5.12,  7.68,   10.24,  15.36,  20.48,  30.72,
+                                        40.96,  61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
+    for (std::uint8_t code = 0; code < 32; ++code)
+        EXPECT_EQ(rnr_wait(code), static_cast<Time>(std::llround(kMilliseconds[code] * 1e6))) << +code;
+    EXPECT_EQ(rnr_wait(0x20 | 12), rnr_wait(12));  // a whole syndrome
 }
 
 TEST(AckTimeout, lies_between_one_and_four_times_t_tr) {

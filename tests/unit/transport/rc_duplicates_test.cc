@@ -21,6 +21,17 @@ TEST_F(RcResponderScript, duplicates_are_acknowledged_and_not_executed) {
     EXPECT_EQ(b.count().duplicate_requests, 2U);
 }
 
+// A requester with as many PSNs outstanding as may be sends the oldest again from just so far behind.
+TEST_F(RcResponderScript, half_of_the_circle_away_is_behind_and_less_is_ahead) {
+    b.deliver(write(Operation::kWriteOnly, 0, 10, 10));
+    b.deliver(write(Operation::kWriteOnly, 1 + (1U << 23), 10, 10));
+    EXPECT_EQ(b.count().duplicate_requests, 1U);
+    EXPECT_EQ(reply(), (Reply{{Operation::kAcknowledge, 0}}));
+    EXPECT_EQ(last[0].packet.aeth.msn, 1U);
+    b.deliver(write(Operation::kWriteOnly, 1U << 23, 10, 10));
+    expect_nak(kNakSequence, 1);
+}
+
 TEST_F(RcResponderScript, duplicate_read_may_ask_for_a_part) {
     b.fill(0, 1000, 3);
     b.deliver(read(0, 0, 1000));

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "net/wire/codec.h"
+#include "net/wire/opcode_table.h"
 
 namespace uib::net {
 namespace {
@@ -213,6 +216,119 @@ TEST_F(Faults, AFieldIsCorruptedOnlyWhereThePacketHasIt) {
     EXPECT_EQ(injector.rules()[0].fired, 1U);
     EXPECT_NE(out.back().reth.rkey, 0x77U);
     EXPECT_EQ(out.back().reth.address, 0x1000U);
+}
+
+// Each field is the one that its name says, gets another value, and leaves all others as they are.
+TEST_F(Faults, EachFieldIsCorruptedByItself) {
+    const auto values = [](const Packet& p) {
+        const bool acknowledges = (kOpcodes[p.bth.opcode].headers & kAeth) != 0;
+        return std::array<std::uint64_t, 12>{
+            p.bth.opcode,
+            p.bth.psn,
+            p.bth.dest_qp,
+            p.bth.pkey,
+            p.deth.qkey,
+            p.reth.rkey,
+            p.reth.address,
+            p.reth.dma_length,
+            p.lrh.dlid,
+            p.lrh.slid,
+            p.payload.empty() ? 0U : std::to_integer<std::uint64_t>(p.payload[0]),
+            acknowledges ? p.aeth.syndrome : 0U};
+    };
+    const std::vector<std::byte> payload(1, std::byte{0x33});
+    for (std::size_t field = 0; field < kFaultFieldNames.size(); ++field) {
+        FaultInjector fresh(totals);
+        fresh.add({.action = FaultAction::kCorruptField, .field = static_cast<FaultField>(field)});
+        for (int i = 0; i < 20; ++i) {
+            Packet carried = packet(7);
+            carried.lrh = {.dlid = 2, .slid = 1};
+            carried.reth = {0x1000, 0x77, 9};
+            carried.bth.opcode = opcode(Service::kRc, Operation::kWriteOnly);
+            if (static_cast<FaultField>(field) == FaultField::kQkey)
+                carried.bth.opcode = opcode(Service::kUd, Operation::kSendOnly);
+            if (static_cast<FaultField>(field) == FaultField::kAck)
+                carried.bth.opcode = opcode(Service::kRc, Operation::kReadResponseOnly);
+            carried.payload = payload;
+            out.clear();
+            fresh.pass(now, 0, true, carried, [&](const Packet& p) { out.push_back(p); });
+            ASSERT_EQ(out.size(), 1U);
+            const auto before = values(carried);
+            const auto after = values(out[0]);
+            for (std::size_t other = 0; other < before.size(); ++other) {
+                // What another opcode carries is another matter.
+                if (static_cast<FaultField>(field) == FaultField::kOpcode && other != field) continue;
+                EXPECT_EQ(before[other] != after[other], other == field)
+                    << kFaultFieldNames[field] << " moved " << kFaultFieldNames[other];
+            }
+            EXPECT_EQ(out[0].bth.service(), carried.bth.service());
+            fresh.end_turn();
+        }
+    }
+}
+
+TEST_F(Faults, AFieldThatThePacketHasNotIsNoMatch) {
+    const auto matched = [&](FaultField field, std::uint8_t code) {
+        FaultInjector fresh(totals);
+        fresh.add({.action = FaultAction::kCorruptField, .field = field});
+        Packet carried = packet(1);
+        carried.bth.opcode = code;
+        fresh.pass(now, 0, true, carried, [](const Packet&) {});
+        return fresh.rules()[0].matched == 1;
+    };
+    const std::uint8_t send = opcode(Service::kRc, Operation::kSendOnly);
+    for (const FaultField field : {FaultField::kQkey, FaultField::kRkey, FaultField::kAddress,
+                                   FaultField::kLength, FaultField::kAck, FaultField::kPayload})
+        EXPECT_FALSE(matched(field, send)) << kFaultFieldNames[static_cast<std::size_t>(field)];
+    const std::uint8_t atomic = opcode(Service::kRc, Operation::kFetchAdd);
+    EXPECT_TRUE(matched(FaultField::kRkey, atomic));
+    EXPECT_TRUE(matched(FaultField::kAddress, atomic));
+    EXPECT_FALSE(matched(FaultField::kLength, atomic));
+}
+
+TEST_F(Faults, EveryActionIsCounted) {
+    for (std::size_t action = 0; action < kFaultActionNames.size(); ++action) {
+        FaultTotals fresh_totals;
+        FaultInjector fresh(fresh_totals);
+        fresh.add({.action = static_cast<FaultAction>(action), .amount = 1});
+        for (int i = 0; i < 3; ++i) fresh.pass(now, 2, true, packet(0), [](const Packet&) {});
+        for (std::size_t other = 0; other < kFaultActionNames.size(); ++other)
+            EXPECT_EQ(fresh_totals.of(2, static_cast<FaultAction>(other)), action == other ? 3U : 0U)
+                << kFaultActionNames[action] << ", " << kFaultActionNames[other];
+    }
+}
+
+TEST_F(Faults, OnlyPacketsOfTheSamePortAndDirectionOvertake) {
+    injector.add({.count = 1, .action = FaultAction::kReorder, .amount = 1});
+    send(0);
+    send(1, 5, true, 1);   // another port
+    send(2, 5, false, 0);  // another direction
+    release();
+    EXPECT_EQ(psns(), (Psns{1, 2}));
+    send(3);
+    release();
+    EXPECT_EQ(psns(), (Psns{1, 2, 3, 0}));
+}
+
+TEST_F(Faults, WhatARemovedRuleHeldGoesOnAndWhatOthersHoldStays) {
+    const std::uint32_t gone =
+        injector.add({.count = 1, .action = FaultAction::kDelay, .amount = kMillisecond});
+    injector.add({.count = 1, .action = FaultAction::kDelay, .amount = kMillisecond});
+    send(0);
+    send(1);
+    injector.remove(gone);
+    release();
+    EXPECT_EQ(psns(), (Psns{0}));
+}
+
+TEST_F(Faults, HeldPacketsGoInTheOrderOfTheirTimes) {
+    injector.add({.count = 1, .action = FaultAction::kDelay, .amount = 3 * kMillisecond});
+    injector.add({.count = 1, .action = FaultAction::kDelay, .amount = kMillisecond});
+    injector.add({.count = 2, .action = FaultAction::kDelay, .amount = 2 * kMillisecond});
+    for (std::uint32_t psn = 0; psn < 4; ++psn) send(psn);
+    now += 5 * kMillisecond;
+    release();
+    EXPECT_EQ(psns(), (Psns{1, 2, 3, 0}));
 }
 
 TEST_F(Faults, WhatRulesDidIsCountedByPortAndOutlivesThem) {

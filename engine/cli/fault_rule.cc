@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::uint32_t kMax24 = 0xFFFFFF;
 constexpr std::uint32_t kMax32 = 0xFFFFFFFF;
+constexpr double kTooLarge = 0x1p63;  // to be rounded
 
 struct Unit {
     const char* name;
@@ -52,7 +53,8 @@ std::uint64_t parse_with_unit(std::string text, std::span<const Unit> units, con
     std::string unit;
     if (split_number(text, value, unit))
         for (const Unit& known : units)
-            if (unit == known.name || unit == std::string(known.name) + "/s")
+            if ((unit == known.name || unit == std::string(known.name) + "/s") &&
+                value * known.factor < kTooLarge)
                 return static_cast<std::uint64_t>(std::llround(value * known.factor));
     throw Failure("'" + text + "' is no " + expected);
 }

@@ -6,6 +6,7 @@
 #include "engine/cli/environment.h"
 #include "net/tap/fault_rule.h"
 #include "net/wire/opcode.h"
+#include "tests/simulation/random.h"
 
 namespace uib::cli {
 namespace {
@@ -127,11 +128,88 @@ TEST(FaultRule, MistakesAreNamed) {
     EXPECT_NE(refusal({.action = "delay", .amount = "0ms"}).find("at most 60s"), std::string::npos);
     EXPECT_NE(refusal({.action = "delay", .amount = "61s"}).find("at most 60s"), std::string::npos);
     EXPECT_NE(refusal({.action = "rate", .amount = "10MB"}).find("no rate"), std::string::npos);
+    EXPECT_NE(refusal({.action = "rate", .amount = "1e30gbit"}).find("no rate"), std::string::npos);
     EXPECT_NE(refusal({.action = "reorder", .amount = "5000"}).find("no number of packets"),
               std::string::npos);
     EXPECT_NE(refusal({.action = "link-down", .qp = "3"}).find("--device only"), std::string::npos);
     EXPECT_NE(refusal({.action = "drop", .device = std::string(100, 'd')}).find("no device"),
               std::string::npos);
+}
+
+// Whatever is written: a rule within its ranges, or a Failure.
+TEST(FaultRule, AnyTextIsARuleOrRefused) {
+    simulation::Random random(9);
+    const std::vector<std::string> words = {"drop",
+                                            "duplicate",
+                                            "reorder",
+                                            "delay",
+                                            "corrupt",
+                                            "corrupt-bit",
+                                            "rate",
+                                            "link-down",
+                                            "corrupt-field",
+                                            "psn",
+                                            "payload",
+                                            "rkey",
+                                            "in",
+                                            "out",
+                                            "both",
+                                            "0x",
+                                            "0xFFFFFF",
+                                            "16777215",
+                                            "-1",
+                                            "1-2",
+                                            "10ms",
+                                            "250us",
+                                            "2.5gbit/s",
+                                            "1e300s",
+                                            "1e99gbit",
+                                            "nan",
+                                            "inf",
+                                            "5%",
+                                            "1e-9",
+                                            "rc-send-only",
+                                            "0x1FF",
+                                            "uib0",
+                                            "",
+                                            "18446744073709551616"};
+    const auto text = [&] {
+        std::string made = random.pick(words);
+        for (std::uint64_t i = random.chance(0.3) ? random.draw(1, 3) : 0; i > 0; --i)
+            if (!made.empty()) made[random.draw(0, made.size() - 1)] = static_cast<char>(random.next());
+        return made;
+    };
+    unsigned rules = 0;
+    unsigned refused = 0;
+    for (int round = 0; round < 30'000; ++round) {
+        FaultText rule{.action = random.chance(0.8) ? words[random.draw(0, 8)] : text(),
+                       .direction = random.chance(0.8) ? "out" : text()};
+        for (std::string FaultText::*part :
+             {&FaultText::device, &FaultText::qp, &FaultText::opcode, &FaultText::psn, &FaultText::count,
+              &FaultText::skip, &FaultText::probability, &FaultText::seed, &FaultText::amount,
+              &FaultText::field})
+            if (random.chance(0.15)) rule.*part = text();
+        try {
+            const ipc::AddFaultRequest request = fault_request(rule);
+            ++rules;
+            ASSERT_LT(request.action, net::kFaultActionNames.size());
+            ASSERT_LT(request.field, net::kFaultFieldNames.size());
+            ASSERT_TRUE(request.probability >= 0 && request.probability <= 1);
+            ASSERT_LE(request.qp | request.psn_first | request.psn_last, 0xFFFFFFU);
+            const auto action = static_cast<FaultAction>(request.action);
+            if (action == FaultAction::kDelay) {
+                ASSERT_TRUE(request.amount > 0 && request.amount <= net::kFaultDelayMax);
+            }
+            if (action == FaultAction::kRate) {
+                ASSERT_TRUE(request.amount > 0 && request.amount < std::uint64_t{1} << 63) << rule.amount;
+            }
+        } catch (const Failure& failure) {
+            ++refused;
+            ASSERT_FALSE(std::string(failure.what()).empty());
+        }
+    }
+    EXPECT_GT(rules, 1000U);
+    EXPECT_GT(refused, 1000U);
 }
 
 TEST(FaultRule, AmountsAreShownAsTheyAreWritten) {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_qp.h"
 #include "engine/ipc/ring.h"
 
 namespace uib::provider {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/ipc/control_cq.h"
 #include "provider/context.h"
 #include "provider/events.h"
 

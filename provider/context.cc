@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/ipc/control_cq.h"
 #include "engine/ipc/socket_path.h"
 #include "provider/abi_34.h"
 #include "provider/cq.h"

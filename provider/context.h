@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_device.h"
 #include "engine/ipc/doorbell.h"
 #include "provider/channels.h"
 #include "provider/control_channel.h"

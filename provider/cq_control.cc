@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engine/ipc/control_cq.h"
 #include "provider/context.h"
 #include "provider/cq.h"
 #include "provider/events.h"

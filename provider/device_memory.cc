@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/ipc/control_memory.h"
 #include "provider/context.h"
 #include "provider/memory.h"
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "engine/ipc/control_memory.h"
 #include "provider/context.h"
 #include "provider/memory.h"
 

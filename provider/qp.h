@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/ipc/control_qp.h"
+#include "engine/ipc/control_srq.h"
 #include "provider/abi_34.h"
 #include "provider/spin_lock.h"
 #include "provider/work_queue.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_memory.h"
 #include "provider/descriptors.h"
 
 namespace uib::provider {

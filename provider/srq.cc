@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include "engine/ipc/control_srq.h"
 #include "provider/async_events.h"
 #include "provider/context.h"
 #include "provider/cq.h"

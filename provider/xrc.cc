@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "engine/ipc/control_srq.h"
 #include "provider/context.h"
 
 namespace uib::provider {

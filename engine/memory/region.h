@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_memory.h"
 #include "engine/memory/address_space.h"
 #include "engine/memory/slice.h"
 

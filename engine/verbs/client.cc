@@ -1,4 +1,5 @@
 #include "engine/verbs/client.h"
+#include "engine/ipc/control_cq.h"
 
 #include <cerrno>
 #include <new>

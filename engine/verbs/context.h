@@ -13,7 +13,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_cq.h"
+#include "engine/ipc/control_memory.h"
+#include "engine/ipc/control_qp.h"
+#include "engine/ipc/control_srq.h"
 #include "engine/ipc/control_flow.h"
 #include "engine/ipc/control_rss.h"
 #include "engine/memory/mapped_space.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_device.h"
 #include "engine/management/node.h"
 #include "engine/management/subnet_manager.h"
 #include "engine/transport/queue_pair.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_qp.h"
 #include "engine/transport/queue_pair.h"
 #include "engine/verbs/completion_queue.h"
 #include "engine/verbs/device.h"

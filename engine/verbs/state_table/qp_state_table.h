@@ -9,7 +9,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_qp.h"
 
 namespace uib::verbs {
 

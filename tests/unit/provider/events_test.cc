@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "engine/ipc/control.h"
+#include "engine/ipc/control_cq.h"
 
 namespace uib::provider {
 namespace {

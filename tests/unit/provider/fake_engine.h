@@ -12,6 +12,10 @@
 #include <vector>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_cq.h"
+#include "engine/ipc/control_memory.h"
+#include "engine/ipc/control_qp.h"
+#include "engine/ipc/control_srq.h"
 #include "engine/ipc/control_rss.h"
 #include "engine/ipc/doorbell.h"
 #include "engine/ipc/ring.h"

@@ -199,6 +199,28 @@ TEST_P(Requester, C9_134_a_late_acknowledge_does_not_turn_that_of_its_duplicate_
     peer.completes_nothing();
     peer.sends(atomic_ack(1, 7));
     peer.completes();
+    peer.posts(WorkOpcode::kFetchAdd, 8);  // nothing of it has been sent again
+    peer.expects(Frame(Op::kFetchAdd, 2));
+    peer.sends(ack(2));
+    peer.completes(Status::kBadResponse);
+}
+
+// A responder may find the gap closed before its NAK goes out.
+TEST_P(Requester, C9_134_a_sequence_nak_of_the_next_psn_acknowledges_everything) {
+    ROWS("C9-134", "C9-137");
+    XRC_ROWS("o9-78", "o9-80.a1");
+    connect();
+    peer.posts(WorkOpcode::kRdmaWrite, 10);
+    peer.posts(WorkOpcode::kRdmaWrite, 10);
+    EXPECT_EQ(peer.hears_all().size(), 2U);
+    peer.sends(nak(transport::kNakSequence, 2));
+    peer.completes();
+    peer.completes();
+    peer.after(ms(1000));
+    peer.expects_nothing();
+    peer.sends(nak(transport::kNakSequence, 2));  // a ghost by now
+    peer.expects_nothing();
+    EXPECT_EQ(peer.state(), QpState::kRts);
 }
 
 // What follows the expected PSN is a gap, whatever it is; only at the expected PSN the kind can be wrong.

@@ -129,6 +129,26 @@ TEST_F(UcRequester, C9_180_a_local_error_ends_the_request_and_stops_the_queue) {
     peer.completes();
 }
 
+TEST_F(UcRequester, C9_180_a_message_that_fails_while_the_queue_drains_stops_it) {
+    ROWS("C9-180", "C9-209", "C9-214");
+    connect();
+    memory::RegionInit init = peer.machine().region->init();
+    memory::Region* region = peer.machine().keys().add_region(std::move(init));
+    Work work = peer.work(WorkOpcode::kSend, 600);
+    work.entries[0].lkey = region->key();
+    peer.hold();
+    peer.posts(work);
+    peer.posts(WorkOpcode::kSend, 10);
+    peer.step(1);
+    peer.expects(send_first(0));
+    peer.moves_to(QpState::kSqd, true);
+    peer.machine().keys().remove_region(region);
+    peer.release();
+    peer.completes(Status::kLocalProtection);
+    peer.completes(Status::kFlushed);
+    EXPECT_EQ(peer.state(), QpState::kSqe);
+}
+
 TEST_F(UcRequester, C9_211_1_1_what_uc_does_not_have_is_a_local_operation_error) {
     ROWS("C9-211.1.1");
     for (const WorkOpcode opcode : {WorkOpcode::kRdmaRead, WorkOpcode::kFetchAdd, WorkOpcode::kCompareSwap,

@@ -98,6 +98,36 @@ TEST_F(Uc, C9_187_opcodes_out_of_sequence_drop_their_message) {
     }
 }
 
+// Nor does a packet go on with an older message, that another has ended.
+TEST_F(Uc, C9_187_a_write_that_was_left_open_is_not_gone_on_with) {
+    ROWS("C9-187", "C9-188", "C9-186");
+    connect();
+    peer.posts_receive(0, 0, 1000);
+    peer.machine().fill(4096, 1000, 9);
+    peer.sends(write_first(0, peer.rkey(), kBase + 8192, 600));
+    peer.sends(send_first(1));
+    peer.sends(write_middle(2));
+    peer.sends(write_last(3, 88));
+    peer.sends(write_first(4, peer.rkey(), kBase + 4096 - 256, 600));
+    peer.sends(send_first(5));
+    peer.sends(write_middle(6));
+    EXPECT_TRUE(peer.machine().holds(4096, 1000, 9));
+    next_message_arrives(7);
+}
+
+TEST_F(Uc, C9_224_a_receive_kept_for_the_next_message_is_flushed) {
+    ROWS("C9-224");
+    connect();
+    peer.posts_receive(0, 0, 1000);
+    peer.posts_receive(1, 0, 1000);
+    peer.sends(send_first(0));
+    peer.sends(send_last(2, 10));
+    peer.receives_nothing();
+    peer.moves_to(QpState::kError);
+    peer.receives(0, Status::kFlushed);
+    peer.receives(1, Status::kFlushed);
+}
+
 TEST_F(Uc, C9_189_a_first_packet_out_of_sequence_begins_a_new_message) {
     ROWS("C9-189", "C9-186", "C9-224");
     connect();

@@ -40,6 +40,28 @@ TEST_F(Ud, o9_144_datagrams_of_any_psn_are_delivered) {
     peer.expects_nothing();
 }
 
+// What tells a datagram's addresses to the client: SrcQP, SLID, SL and which of the port's LIDs it came to.
+TEST_F(Ud, C9_201_the_completion_tells_where_a_datagram_came_from) {
+    ROWS("C9-201");
+    connect();
+    const std::pair<net::Lid, std::uint8_t> ways[] = {
+        {kMachineQp, 0}, {kMachineQp + 2, 2}, {kMachineQp + 6, 6}, {0xC012, 0}};
+    std::uint64_t wr_id = 0;
+    for (const auto& [lid, path_bits] : ways) {
+        peer.posts_receive(wr_id, 0, 1000);
+        peer.sends(datagram(0, 10).with([to = lid](net::Packet& packet) {
+            packet.lrh.dlid = to;
+            packet.lrh.slid = 0x321;
+            packet.lrh.sl = 5;
+        }));
+        const Completion done = peer.receives(wr_id++);
+        EXPECT_EQ(done.dlid_path_bits, path_bits);
+        EXPECT_EQ(done.slid, 0x321);
+        EXPECT_EQ(done.sl, 5);
+        EXPECT_EQ(done.source_qp, kSender);
+    }
+}
+
 TEST_F(Ud, C9_205_what_does_not_fit_is_dropped) {
     ROWS("C9-205", "C9-165", "C9-201", "C9-202");
     connect();

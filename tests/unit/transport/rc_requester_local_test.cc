@@ -1,6 +1,7 @@
 // The RC requester's own faults and local operations: their place in the order of completions.
 #include <gtest/gtest.h>
 
+#include "engine/transport/aeth.h"
 #include "engine/transport/rnr_timer.h"
 #include "tests/unit/transport/rc_requester_script.h"
 
@@ -84,6 +85,30 @@ TEST_F(RcRequesterScript, bind_behind_silent_requests_gets_its_completion) {
     EXPECT_EQ(a.binds.size(), 1U);
     EXPECT_EQ(a.qp->send_consumed(), 2U);
     EXPECT_FALSE(a.qp->wants_run());
+}
+
+TEST_F(RcRequesterScript, local_invalidate_waits_for_what_may_be_sent_again) {
+    connect();
+    memory::RegionInit init = a.region->init();
+    init.may_be_invalidated = true;
+    const std::uint32_t key = a.keys().add_region(std::move(init))->key();
+    const auto usable = [&] { return a.keys().check_local(1, key, Station::kBase, 8, false).ok(); };
+    post(WorkOpcode::kRdmaWrite, 10);
+    a.send_queue.works.back().entries[0].lkey = key;
+    Work invalidate;
+    invalidate.opcode = WorkOpcode::kLocalInvalidate;
+    invalidate.immediate = key;
+    a.post(invalidate);
+    psns();
+    EXPECT_TRUE(usable());
+    ack(0, kNakSequence);
+    EXPECT_EQ(psns(), Psns{0});
+    EXPECT_TRUE(usable());
+    ack(0);
+    a.run();
+    EXPECT_FALSE(usable());
+    ASSERT_EQ(a.sends.size(), 2U);
+    EXPECT_EQ(a.sends[1].status, Status::kSuccess);
 }
 
 TEST_F(RcRequesterScript, full_completion_queue_is_fatal) {

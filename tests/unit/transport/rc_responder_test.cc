@@ -87,6 +87,19 @@ TEST_F(RcResponderScript, atomic_sees_earlier_writes) {
     EXPECT_EQ(last[0].packet.atomic_original, 77U);
 }
 
+// Also where writes wait to be carried to memory at the end of the turn.
+TEST(RcResponderTurn, atomic_sees_the_writes_of_its_turn) {
+    ResponderScript script(Service::kRc, false);
+    const std::uint64_t word = 77;
+    net::Packet packet = script.write(Operation::kWriteOnly, 0, 8, 8);
+    packet.payload = std::as_bytes(std::span(&word, 1));
+    script.b.qp->on_packet(packet);
+    script.b.qp->on_packet(script.add(1, 0, 1));
+    script.reply();
+    EXPECT_EQ(script.last.at(0).packet.atomic_original, 77U);
+    EXPECT_EQ(script.word(0), 78U);
+}
+
 TEST_F(RcResponderScript, solicited_bit_is_told) {
     b.post_receive(1, 0, 100);
     net::Packet packet = packet_for(b, Operation::kSendOnly, kPsn, std::span(data).first(4));

@@ -31,7 +31,8 @@ class SendCredits {
     }
     void on_sent(std::uint32_t blocks) { sent_ = credit_sum(sent_, blocks); }
     void on_limit(std::uint16_t fccl) { limit_ = fccl; }
-    [[nodiscard]] std::uint16_t sent() const { return sent_; }  ///< FCTBS
+    [[nodiscard]] std::uint16_t sent() const { return sent_; }    ///< FCTBS
+    [[nodiscard]] std::uint16_t limit() const { return limit_; }  ///< CL
 
   private:
     std::uint16_t sent_ = 0;

@@ -80,6 +80,7 @@ class LinkPort {
     /// PortEvent bits since the last call.
     std::uint8_t take_events();
     [[nodiscard]] PortCounters& counters() { return counters_; }
+    [[nodiscard]] const PortCounters& counters() const { return counters_; }
     [[nodiscard]] const ReceiveDiscards& receive_discards() const { return receive_discards_; }
     [[nodiscard]] const SendDiscards& send_discards() const { return send_discards_; }
 
@@ -95,8 +96,8 @@ class LinkPort {
 
     // Above the link layer.
     /// A packet that starts here, no Ethernet frame. SMPs (transport packets to QP0) go to VL15, others by
-    /// their SL.
-    Enqueued enqueue(const Packet& packet, Time now);
+    /// their SL and, in a switch, the port where it came in: 0 is the switch itself.
+    Enqueued enqueue(const Packet& packet, Time now, unsigned input_port = 0);
     /// What front() of another port of the switch gave; only its VL and VCRC change.
     Enqueued forward(std::span<const std::byte> packet, unsigned input_port, Time now);
     /// LRH to VCRC of the oldest packet received on the VL (0 to 15); empty if there is none. Valid until it

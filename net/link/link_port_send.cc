@@ -56,12 +56,12 @@ Enqueued LinkPort::put(std::uint8_t vl, std::uint32_t words, Time now, Write wri
     return Enqueued::kQueued;
 }
 
-Enqueued LinkPort::enqueue(const Packet& packet, Time now) {
+Enqueued LinkPort::enqueue(const Packet& packet, Time now, unsigned input_port) {
     const bool is_smp = packet.kind == PacketKind::kTransport && packet.bth.dest_qp == 0;
     const std::uint32_t words = packet_bytes(packet) / 4;
     const LrhFields lrh{
         .lrh = packet.lrh, .next = next_header_of(packet), .words = static_cast<std::uint16_t>(words)};
-    const auto vl = lane_for(lrh, 0, is_smp, now);
+    const auto vl = lane_for(lrh, input_port, is_smp, now);
     if (!vl) return Enqueued::kDiscarded;
     return put(*vl, words, now, [&](std::span<std::byte> room) {
         Packet sent = packet;

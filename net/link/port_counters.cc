@@ -4,6 +4,32 @@
 
 namespace uib::net::link {
 
+const char* name_of(PortCounter counter) {
+    static constexpr std::array<const char*, kPortCounterCount> kNames = {"symbol_error",
+                                                                          "link_error_recovery",
+                                                                          "link_downed",
+                                                                          "port_rcv_errors",
+                                                                          "port_rcv_remote_physical_errors",
+                                                                          "port_rcv_switch_relay_errors",
+                                                                          "port_xmit_discards",
+                                                                          "port_xmit_constraint_errors",
+                                                                          "port_rcv_constraint_errors",
+                                                                          "local_link_integrity_errors",
+                                                                          "excessive_buffer_overrun_errors",
+                                                                          "VL15_dropped",
+                                                                          "port_xmit_data",
+                                                                          "port_rcv_data",
+                                                                          "port_xmit_packets",
+                                                                          "port_rcv_packets",
+                                                                          "port_xmit_wait",
+                                                                          "unicast_xmit_packets",
+                                                                          "unicast_rcv_packets",
+                                                                          "multicast_xmit_packets",
+                                                                          "multicast_rcv_packets"};
+    const auto index = static_cast<std::size_t>(counter);
+    return index < kNames.size() ? kNames[index] : "unknown";
+}
+
 std::uint64_t largest_value(PortCounter counter) {
     switch (counter) {
         case PortCounter::kLocalLinkIntegrityErrors:

@@ -34,6 +34,9 @@ enum class PortCounter : std::uint8_t {
 };
 inline constexpr std::size_t kPortCounterCount = 21;
 
+/// As in sysfs, e.g. "port_rcv_errors".
+const char* name_of(PortCounter counter);
+
 /// Largest value that the counter has in PortCounters; all of 64 bits for those that are only extended.
 std::uint64_t largest_value(PortCounter counter);
 

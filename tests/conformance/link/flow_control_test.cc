@@ -171,6 +171,31 @@ TEST_F(FlowControl, C7_58_fctbs_counts_blocks_sent) {
     EXPECT_EQ(next_update(1).fctbs, 0);
 }
 
+TEST_F(FlowControl, C7_60_abr_is_zero_while_the_link_starts) {
+    ROWS("C7-60");
+    station.to_init();
+    station.frames();
+    station.update({.operand = kFlowControlInitialize, .vl = 0, .fctbs = 77, .fccl = kPlenty});
+    EXPECT_EQ(station.port.receive_credits(0).received(), 0);
+    EXPECT_EQ(next_update().fccl, 100);
+    // The peer's limit is taken already then.
+    EXPECT_EQ(station.port.send_credits(0).limit(), kPlenty);
+}
+
+// A packet that a switch filters has been sent and counted all the same.
+TEST_F(FlowControl, C7_62_a_filtered_packet_counts) {
+    ROWS("C7-62");
+    Station port({.role = PortRole::kSwitch}, {.filter_raw_inbound = true});
+    port.to_active();
+    Packet raw = data_packet(0, 500);
+    raw.kind = PacketKind::kRawEthertype;
+    raw.lrh.dlid = kOwnLid;
+    port.receives(wire_form(raw));
+    EXPECT_EQ(port.port.receive_discards().raw_filter, 1U);
+    EXPECT_EQ(port.port.receive_credits(0).received(), 8);
+    EXPECT_EQ(port.port.free_receive_blocks(0), port.port.config().receive_blocks);
+}
+
 TEST_F(FlowControl, C7_61_abr_follows_the_sender) {
     ROWS("C7-61", "C7-62");
     station.to_active();

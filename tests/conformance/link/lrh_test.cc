@@ -26,6 +26,13 @@ TEST_F(LinkHeader, C7_45_the_sender_obeys_the_smaller_mtu_and_the_receiver_its_o
         }
         port.data(0, 4096);
         EXPECT_EQ(port.taken(0), 1);
+        // The other way round: the port's own MTU is the smaller one.
+        Station own({.mtu_cap = mtu}, {.neighbor_mtu = 5});
+        own.to_active();
+        if (payload > 4096 - 4) continue;
+        EXPECT_EQ(own.send(0, payload), Enqueued::kQueued);
+        EXPECT_EQ(own.send(0, payload + 4), Enqueued::kDiscarded);
+        EXPECT_EQ(own.port.send_discards().too_long, 1U);
     }
 }
 

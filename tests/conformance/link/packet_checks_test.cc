@@ -75,6 +75,22 @@ TEST_F(Checks, C7_4_the_receiver_takes_each_element_once) {
         {{E::kStartLink, E::kIdle, E::kStartLink, E::kEndGood},
          {Received::kBadPacketDiscard, Received::kLinkPacket}},
         {{E::kEndGood, E::kIdle}, {Received::kBadPacketDiscard}},
+        // A bad packet without an end: the next start delimiter starts.
+        {{E::kStartData, E::kError, E::kBytes, E::kStartData, E::kBytes, E::kEndGood},
+         {Received::kBadPacket, Received::kDataPacket}},
+        {{E::kStartLink, E::kError, E::kStartLink, E::kEndGood},
+         {Received::kBadPacketDiscard, Received::kLinkPacket}},
+        {{E::kBytes, E::kStartLink, E::kEndGood}, {Received::kBadPacketDiscard, Received::kLinkPacket}},
+        {{E::kStartData, E::kBytes, E::kEndBad, E::kStartData, E::kEndGood},
+         {Received::kMarkedBadPacket, Received::kDataPacket}},
+        {{E::kStartLink, E::kEndBad, E::kStartLink, E::kEndGood},
+         {Received::kBadPacketDiscard, Received::kLinkPacket}},
+        {{E::kError, E::kError, E::kIdle, E::kStartData, E::kEndGood},
+         {Received::kBadPacketDiscard, Received::kDataPacket}},
+        {{E::kIdle, E::kIdle, E::kEndBad}, {Received::kBadPacketDiscard}},
+        // Idle ends a packet; what comes then is no part of it.
+        {{E::kStartData, E::kBytes, E::kIdle, E::kBytes, E::kEndGood},
+         {Received::kBadPacket, Received::kBadPacketDiscard}},
     };
     for (std::size_t i = 0; i < cases.size(); ++i) {
         PacketReceiver receiver;
@@ -281,6 +297,9 @@ TEST_F(Checks, C7_66_unicast_dlids_are_masked_by_the_lmc) {
         EXPECT_EQ(delivered(), dlid >= 0x10 && dlid <= 0x13 ? 1 : 0) << dlid;
     }
     EXPECT_EQ(discards(PacketError::kDlid), 2U);
+    // The reserved LID is nobody's, the permissive one everybody's, whatever the mask.
+    for (const auto& [dlid, own] : {std::pair{Lid{0}, false}, std::pair{kPermissiveLid, true}})
+        for (const std::uint8_t lmc : {0, 7}) EXPECT_EQ(is_own_dlid(dlid, 0, lmc), own) << dlid;
     for (unsigned lmc = 0; lmc <= 7; ++lmc) {
         const auto bits = static_cast<std::uint8_t>(lmc);
         EXPECT_TRUE(is_own_dlid(static_cast<Lid>(0x80 + (1U << lmc) - 1), 0x80, bits));

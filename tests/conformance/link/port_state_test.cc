@@ -1,4 +1,6 @@
 // The link state machine: 7.2.
+#include <algorithm>
+
 #include "tests/conformance/link/station.h"
 
 namespace uib::net::link {
@@ -55,7 +57,9 @@ TEST_F(States, C7_1_down_discards_what_is_submitted) {
     EXPECT_EQ(station.count(PortCounter::kXmitDiscards), 2U);
     EXPECT_TRUE(station.frames().empty());
     station.data(kVl15);
+    station.update({.fccl = 100});
     EXPECT_EQ(station.taken(kVl15), 0);
+    EXPECT_EQ(station.port.receive_discards().state, 2U);
     // And what was queued before.
     station.to_active();
     station.send(0);
@@ -132,6 +136,7 @@ TEST_F(States, C7_1_act_defer_stops_the_link_and_keeps_its_counts) {
     const auto received = station.port.receive_credits(0).received();
     ASSERT_NE(sent, 0);
     ASSERT_NE(received, 0);
+    station.send(1, 64, 99);
     station.physical(false);
     EXPECT_EQ(station.port.state(), PortState::kActDefer);
     EXPECT_EQ(station.send(0), Enqueued::kDiscarded);
@@ -141,6 +146,12 @@ TEST_F(States, C7_1_act_defer_stops_the_link_and_keeps_its_counts) {
     EXPECT_EQ(station.taken(0), 1);  // what had come before
     station.wait(2 * kMillisecond - kUpdateSymbols / 16);
     station.physical(true);
+    // What waited for the link goes on, and the peer is told at once what it may send.
+    const auto sent_then = station.frames();
+    EXPECT_EQ(std::count_if(sent_then.begin(), sent_then.end(),
+                            [](const SentFrame& frame) { return frame.start == FrameStart::kLink; }),
+              4);
+    EXPECT_EQ(psn_of(sent_then.back().bytes), 99U);
     EXPECT_EQ(station.port.state(), PortState::kActive);
     EXPECT_EQ(station.port.send_credits(0).sent(), sent);
     EXPECT_EQ(station.port.receive_credits(0).received(), received);
@@ -213,8 +224,19 @@ TEST_F(States, C7_1_a_good_packet_of_a_data_vl_triggers_active) {
     damaged.back() ^= std::byte{1};
     station.receives(damaged);
     EXPECT_EQ(station.port.state(), PortState::kArm);
-    station.data(0);
+    // Only the VCRC counts, whatever else is wrong.
+    Bytes misled = Station::to_port(0);
+    misled[2] = std::byte{0x33};
+    repair_crcs(misled);
+    station.taken(0);
+    station.receives(misled);
+    EXPECT_EQ(station.taken(0), 0);
     EXPECT_EQ(station.port.state(), PortState::kActive);
+    Station other;
+    other.to_arm();
+    other.credits(kPlenty);
+    other.data(0);
+    EXPECT_EQ(other.port.state(), PortState::kActive);
 }
 
 TEST_F(States, C7_1_a_switch_spreads_the_trigger) {
@@ -236,8 +258,11 @@ TEST_F(States, C7_1_a_switch_spreads_the_trigger) {
 TEST_F(States, C7_1_remote_init_starts_the_link_anew) {
     ROWS("C7-1.1.1/13");
     station.to_active();
+    EXPECT_NE(station.port.take_events() & kStateChanged, 0);
+    EXPECT_EQ(station.port.take_events(), 0);
     station.update({.operand = kFlowControlInitialize, .fccl = 100});
     EXPECT_EQ(station.port.state(), PortState::kInit);
+    EXPECT_EQ(station.port.take_events(), kStateChanged);
     // In Arm it counts once the peer had been armed, and not before.
     station.command(PortState::kArm);
     station.update({.operand = kFlowControlInitialize, .fccl = 100});

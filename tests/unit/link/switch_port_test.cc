@@ -111,6 +111,27 @@ TEST(SwitchPort, filters_raw_packets_as_it_is_told) {
     EXPECT_EQ(station.count(PortCounter::kRcvConstraintErrors), 1U);
     station.data(0);
     EXPECT_EQ(station.taken(0), 1);
+    // An adapter's port has no such filters.
+    Station adapter({}, {.filter_raw_inbound = true, .filter_raw_outbound = true});
+    adapter.to_active();
+    EXPECT_EQ(adapter.port.enqueue(raw, adapter.now), Enqueued::kQueued);
+    adapter.receives(wire_form(raw));
+    EXPECT_EQ(adapter.taken(0), 1);
+}
+
+// Many small packets are credit again in time: a quarter of the buffer is told at once, not three quarters of
+// an update period later.
+TEST(LinkPort, tells_a_quarter_of_its_buffer_at_once) {
+    Station station({.receive_blocks = 400});
+    station.to_active();
+    for (int i = 0; i < 60; ++i) station.data(0);  // 120 blocks
+    station.taken(0);
+    const auto updates = station.updates();
+    ASSERT_EQ(updates.size(), 1U);
+    EXPECT_EQ(updates[0].update().fccl, 400 + 120);
+    for (int i = 0; i < 40; ++i) station.data(0);
+    station.taken(0);
+    EXPECT_TRUE(station.updates().empty()) << "80 blocks can wait";
 }
 
 TEST(LinkPort, takes_no_more_than_its_queue_holds) {

@@ -104,6 +104,7 @@ TreePort tree_port(const verbs::Adapter& adapter, const verbs::Device& device) {
     port.hw_counters.emplace("unknown_qp_drops", counters.unknown_qp_drops);
     port.hw_counters.emplace("multicast_drops", counters.multicast_drops);
     port.hw_counters.emplace("unsteered_frames", counters.unsteered_frames);
+    port.hw_counters.emplace("inactive_drops", counters.inactive_drops);
     for (std::size_t action = 0; action < net::kFaultActionNames.size(); ++action) {
         std::string name = std::string("fault_") + net::kFaultActionNames.at(action);
         std::replace(name.begin(), name.end(), '-', '_');

@@ -15,6 +15,8 @@ namespace {
 // Small enough that frames of a full buffer fit the receiver's ring (net/port/dpdk), in blocks of 64 bytes.
 constexpr std::uint32_t kReceiveBlocks = 960;
 constexpr std::uint32_t kSendBlocks = 4096;
+/// With port 0; more has no switch, and how many this one will have is not known yet.
+constexpr unsigned kSwitchPorts = 255;
 
 }  // namespace
 
@@ -27,6 +29,7 @@ OpenedLinks open_links(const Config& config) {
         options.slots = link.slots;
         options.identity = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32 | 1;
         options.link.role = net::link::PortRole::kSwitch;
+        options.link.input_ports = kSwitchPorts;
         options.link.receive_blocks = kReceiveBlocks;
         options.link.send_blocks = kSendBlocks;
         auto trunk = std::make_unique<net::IbTrunk>(net::open_frame_port(link.frames), options);

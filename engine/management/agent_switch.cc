@@ -28,6 +28,7 @@ bool set_switch_info(Node& node, const SwitchInfo& wanted) {
 std::uint16_t switch_info(Node& node, const Request& request, Data data) {
     if (!node.is_switch()) return net::kMadAttributeNotSupported;
     const bool good = !request.set || set_switch_info(node, decode_switch_info(data));
+    if (request.set) node.changed(0);
     std::fill(data.begin(), data.end(), std::byte{0});
     encode(node.switch_info, data);
     return good ? 0 : net::kMadInvalidValue;

@@ -61,6 +61,32 @@ void EngineSubnet::link_changed(Time now) {
     if (manager_ == nullptr || manager_->state() != SmState::kMaster) link_trap_.raise(now);
 }
 
+bool EngineSubnet::activate(Node& node, unsigned port) {
+    Number& state = node.port(port).info.port_state;
+    if (state == kStateArmed) {
+        state = kStateActive;
+        node.changed(port);
+    }
+    return state == kStateActive;
+}
+
+void EngineSubnet::active_trigger() {
+    for (unsigned port = 1; port <= switch_.node().ports(); ++port) activate(switch_.node(), port);
+}
+
+bool EngineSubnet::triggers_end_port(PortIndex port) {
+    const auto adapter = std::find_if(adapters_.begin(), adapters_.end(),
+                                      [port](const auto& made) { return made->port == port; });
+    return adapter != adapters_.end() && activate(switch_.node(), port + 1) &&
+           activate((*adapter)->node.node(), 1);
+}
+
+EngineSubnet::PortIndex EngineSubnet::triggered_way(net::Lid dlid) {
+    if (fabric_.why_dropped(dlid) != net::SwitchDrop::kPortInactive) return net::InternalSwitch::kNoPort;
+    const PortIndex port = fabric_.tables().entry(dlid) - 1U;
+    return triggers_end_port(port) ? port : net::InternalSwitch::kNoPort;
+}
+
 void EngineSubnet::on_timer(Time now) {
     if (manager_ != nullptr && manager_->next_deadline() <= now) manager_->on_timer(now);
     if (link_trap_.next_deadline() <= now) link_trap_.on_timer(now);

@@ -62,6 +62,17 @@ class EngineSubnet final : public NodeWatcher {
     /// What management has set at an adapter's port.
     [[nodiscard]] const NodePort& port_of(std::size_t index) const { return adapter(index).node().port(1); }
 
+    // -- ActiveTrigger (7.2.7): what is Armed becomes Active by the first packet of a data VL, without the
+    // manager.
+    /// Such a packet came to a port of the switch: all its ports do.
+    void active_trigger();
+    /// One is at the switch for the end port behind `port`, whose link is not active. True if that receives
+    /// it, because it is Armed; it is Active then.
+    bool triggers_end_port(PortIndex port);
+    /// The port that a unicast packet goes to for which the fabric's table has none, because an end port
+    /// receives it though it is only Armed.
+    PortIndex triggered_way(net::Lid dlid);
+
     /// The cable between an adapter and the switch is pulled out or put in again.
     void set_adapter_link(std::size_t adapter, bool up, Time now);
 
@@ -85,6 +96,7 @@ class EngineSubnet final : public NodeWatcher {
         InternalSmpLink from_switch;
     };
     void refresh(std::size_t index);
+    static bool activate(Node& node, unsigned port);
     void link_changed(Time now);
 
     net::InternalSwitch& fabric_;

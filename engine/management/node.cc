@@ -6,6 +6,7 @@ namespace uib::management {
 namespace {
 
 constexpr std::uint16_t kDefaultPkey = 0xFFFF;
+constexpr Number kForEver = 20;  // the least LifeTimeValue that means it
 
 NodePort make_port(std::uint64_t guid, unsigned number, bool end) {
     NodePort port;
@@ -47,6 +48,7 @@ Node Node::of_switch(std::uint64_t guid, unsigned ports, std::string description
     node.description = std::move(description);
     node.switch_info.linear_cap = fabric.tables().linear_cap();
     node.switch_info.multicast_cap = fabric.tables().multicast_cap();
+    node.switch_info.life_time = kForEver;
     for (unsigned number = 0; number <= ports; ++number)
         node.ports_.push_back(make_port(guid, number, number == 0));
     node.sl_to_vl_.resize(node.ports_.size() * node.ports_.size());

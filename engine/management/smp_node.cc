@@ -33,9 +33,18 @@ void SmpNode::receive(unsigned port, const SmpPacket& packet, Time now) {
         node_.is_switch() && packet.dlid != net::kPermissiveLid && !owns(port, packet.dlid);
     if (packet.smp.is_directed() && !under_way) {
         directed(port, packet, now);
+    } else if (packet.dlid != net::kPermissiveLid && !owns(port, packet.dlid) &&
+               way_to(packet.dlid) == port) {
+        // Tables that point at each other would send it back and forth for ever (18.2.4.3).
+        ++drops_.lid;
     } else {
         by_lid(port, packet, now);
     }
+}
+
+net::PortNumber SmpNode::way_to(net::Lid dlid) const {
+    return node_.is_switch() && dlid <= node_.switch_info.linear_top ? node_.fabric().tables().entry(dlid)
+                                                                     : net::kNoRoute;
 }
 
 void SmpNode::directed(unsigned port, SmpPacket packet, Time now) {
@@ -48,9 +57,7 @@ void SmpNode::by_lid(unsigned port, const SmpPacket& packet, Time now) {
         deliver(port, packet, now);
         return;
     }
-    const net::PortNumber out = node_.is_switch() && packet.dlid <= node_.switch_info.linear_top
-                                    ? node_.fabric().tables().entry(packet.dlid)
-                                    : net::kNoRoute;
+    const net::PortNumber out = way_to(packet.dlid);
     if (out == 0 || out == net::kNoRoute) {
         ++drops_.lid;
         return;

@@ -41,7 +41,7 @@ struct SmpDrops {
     std::uint64_t route = 0;      ///< hop rules, or a port that is not there
     std::uint64_t link_down = 0;  ///< the port is down
     std::uint64_t management_key = 0;
-    std::uint64_t lid = 0;         ///< nobody's LID here
+    std::uint64_t lid = 0;         ///< nobody's LID here, or the way is back to where it came from
     std::uint64_t unexpected = 0;  ///< responses where no manager is, traps where no master is
 };
 
@@ -79,6 +79,8 @@ class SmpNode {
     void take_trap(unsigned port, const SmpPacket& packet, SmpManager* manager, Time now);
     void take_repress(unsigned port, const SmpPacket& packet, Time now);
     [[nodiscard]] bool owns(unsigned port, net::Lid lid) const;
+    /// What a switch's forwarding table has for the LID.
+    [[nodiscard]] net::PortNumber way_to(net::Lid dlid) const;
 
     Node node_;
     std::vector<SmpLink*> links_;  ///< by port

@@ -17,7 +17,7 @@ constexpr std::size_t kArbitrationHalf = 32;
 /// smaller).
 constexpr std::uint32_t kMaxRoom = 64;
 
-net::link::PortSettings settings_of(const PortInfo& info, const PortInfo& own) {
+net::link::PortSettings settings_of(const PortInfo& info, const PortInfo& own, const SwitchInfo& of_switch) {
     net::link::PortSettings settings;
     settings.lid = static_cast<net::Lid>(own.lid);
     settings.neighbor_mtu = static_cast<std::uint8_t>(info.neighbor_mtu);
@@ -25,6 +25,11 @@ net::link::PortSettings settings_of(const PortInfo& info, const PortInfo& own) {
     settings.vl_high_limit = static_cast<std::uint8_t>(info.vl_high_limit);
     settings.local_phy_errors = static_cast<std::uint8_t>(info.local_phy_errors);
     settings.overrun_errors = static_cast<std::uint8_t>(info.overrun_errors);
+    settings.hoq_life = static_cast<std::uint8_t>(info.hoq_life);
+    settings.packet_life = static_cast<std::uint8_t>(of_switch.life_time);
+    settings.vl_stall_count = static_cast<std::uint8_t>(info.vl_stall_count);
+    settings.filter_raw_inbound = info.filter_raw_inbound != 0;
+    settings.filter_raw_outbound = info.filter_raw_outbound != 0;
     return settings;
 }
 
@@ -52,6 +57,9 @@ bool TrunkJoint::receive(Time now, const Deliver& deliver) {
     bool any = trunk_->receive(now);
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
         follow(slot, now);
+        take_trigger(slot, now);
+    }
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
         if (!slots_[slot].up) continue;
         take_smps(slot, now);
         take_data(slot, now, deliver);
@@ -88,13 +96,20 @@ void TrunkJoint::follow(std::size_t slot, Time now) {
         link.command(static_cast<std::uint8_t>(kStateActive), now);
 }
 
+// Before the packet goes on, so that no port that is Armed loses it (C7-1.a1).
+void TrunkJoint::take_trigger(std::size_t slot, Time now) {
+    if ((trunk_->link(slot).take_events() & net::link::kActiveTriggered) == 0) return;
+    subnet_.active_trigger();
+    for (std::size_t other = 0; other < slots_.size(); ++other) trunk_->link(other).active_trigger(now);
+}
+
 void TrunkJoint::take_settings(std::size_t slot, Time now) {
     slots_[slot].stale = false;
     net::link::LinkPort& link = trunk_->link(slot);
     Node& node = subnet_.switch_node().node();
     const unsigned port = static_cast<unsigned>(first_ + slot) + 1;
-    link.configure(settings_of(node.port(port).info, node.port(0).info), now);
-    for (unsigned in = 0; in < link.config().input_ports; ++in)
+    link.configure(settings_of(node.port(port).info, node.port(0).info, node.switch_info), now);
+    for (unsigned in = 0; in < std::min(link.config().input_ports, node.ports() + 1); ++in)
         link.set_sl_to_vl(in, node.sl_to_vl(in, port));
     net::link::ArbitrationTables tables;
     const auto append = [](const VlArbitrationBlock& block, auto& list) {
@@ -156,22 +171,44 @@ void TrunkJoint::forward(std::size_t slot, std::span<const std::byte> bytes, Tim
         return;
     }
     if (packet.lrh.dlid >= net::kMulticastLidFirst) {
-        bool anyone = false;
-        for (const PortIndex port : fabric_.members(packet.lrh.dlid)) {
-            if (port == first_ + slot) continue;
-            anyone = true;
-            hand_over(port, slot, bytes, packet, now, deliver);
-        }
-        if (!anyone) ++counters_.no_route;
+        forward_multicast(slot, bytes, packet, now, deliver);
         return;
     }
-    const PortIndex port = fabric_.route(packet.lrh.dlid);
+    PortIndex port = fabric_.route(packet.lrh.dlid);
+    if (port == net::InternalSwitch::kNoPort) port = subnet_.triggered_way(packet.lrh.dlid);
     if (port == net::InternalSwitch::kNoPort) {
-        ++counters_.no_route;
+        drop(slot, counters_.no_route);
         fabric_.count_dropped(packet);
         return;
     }
+    if (port == first_ + slot) {
+        drop(slot, counters_.way_back);
+        return;
+    }
     hand_over(port, slot, bytes, packet, now, deliver);
+}
+
+void TrunkJoint::forward_multicast(std::size_t slot, std::span<const std::byte> bytes,
+                                   const net::Packet& packet, Time now, const Deliver& deliver) {
+    bool anyone = false;
+    for (const PortIndex port : fabric_.members(packet.lrh.dlid)) {
+        if (port == first_ + slot) continue;
+        anyone = true;
+        hand_over(port, slot, bytes, packet, now, deliver);
+    }
+    if (!anyone) drop(slot, counters_.no_route);
+}
+
+// An error of switch routing (7.12.1).
+void TrunkJoint::drop(std::size_t slot, std::uint64_t& cause) {
+    ++cause;
+    trunk_->link(slot).counters().add(net::link::PortCounter::kRcvSwitchRelayErrors);
+}
+
+/// The row of the SL-to-VL table for packets that came into the switch through `port`.
+unsigned TrunkJoint::input_of(PortIndex port, const net::link::LinkPort& link) const {
+    const unsigned number = port == net::InternalSwitch::kNoPort ? 0 : port + 1;
+    return number < link.config().input_ports ? number : 0;
 }
 
 void TrunkJoint::hand_over(PortIndex to, std::size_t from, std::span<const std::byte> bytes,
@@ -185,16 +222,19 @@ void TrunkJoint::hand_over(PortIndex to, std::size_t from, std::span<const std::
         ++counters_.no_route;  // between two trunks: not joined
         return;
     }
-    const auto input = static_cast<unsigned>(first_ + from) + 1;
     net::link::LinkPort& link = trunk_->link(to - first_);
-    if (link.forward(bytes, std::min(input, link.config().input_ports - 1), now) !=
-        net::link::Enqueued::kQueued)
-        ++counters_.discarded;
+    const unsigned input = input_of(first_ + static_cast<PortIndex>(from), link);
+    if (link.forward(bytes, input, now) != net::link::Enqueued::kQueued) ++counters_.discarded;
+}
+
+net::link::Enqueued TrunkJoint::enqueue(PortIndex to, const net::Packet& packet, Time now) {
+    net::link::LinkPort& link = trunk_->link(to - first_);
+    return link.enqueue(packet, now, input_of(fabric_.route(packet.lrh.slid), link));
 }
 
 void TrunkJoint::send(PortIndex port, const net::Packet& packet, Time now) {
     const net::link::Enqueued result =
-        kept_.empty() ? trunk_->link(port - first_).enqueue(packet, now) : net::link::Enqueued::kFull;
+        kept_.empty() ? enqueue(port, packet, now) : net::link::Enqueued::kFull;
     if (result == net::link::Enqueued::kDiscarded) ++counters_.discarded;
     if (result != net::link::Enqueued::kFull) return;
     ++counters_.waited;
@@ -206,7 +246,7 @@ void TrunkJoint::retry_kept(Time now) {
     while (!kept_.empty()) {
         Kept& first = kept_.front();
         first.packet.payload = first.payload;
-        const net::link::Enqueued result = trunk_->link(first.port - first_).enqueue(first.packet, now);
+        const net::link::Enqueued result = enqueue(first.port, first.packet, now);
         if (result == net::link::Enqueued::kFull) return;
         if (result == net::link::Enqueued::kDiscarded) ++counters_.discarded;
         kept_.pop_front();

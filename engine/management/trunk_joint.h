@@ -50,6 +50,7 @@ class TrunkJoint {
         std::uint64_t icrc_errors = 0;  ///< good on the link, damaged before it
         std::uint64_t malformed = 0;    ///< no packet, by another check of the codec
         std::uint64_t no_route = 0;     ///< the switch has no way
+        std::uint64_t way_back = 0;     ///< its way is the link where it came from (18.2.4.3)
         std::uint64_t bad_smp = 0;
         std::uint64_t discarded = 0;  ///< the link may not carry it (state, MTU, lane)
         std::uint64_t waited = 0;     ///< found its link's queue full
@@ -79,12 +80,18 @@ class TrunkJoint {
     };
 
     void follow(std::size_t slot, Time now);
+    void take_trigger(std::size_t slot, Time now);
     void take_settings(std::size_t slot, Time now);
     void take_smps(std::size_t slot, Time now);
     void take_data(std::size_t slot, Time now, const Deliver& deliver);
     void forward(std::size_t slot, std::span<const std::byte> bytes, Time now, const Deliver& deliver);
+    void forward_multicast(std::size_t slot, std::span<const std::byte> bytes, const net::Packet& packet,
+                           Time now, const Deliver& deliver);
+    void drop(std::size_t slot, std::uint64_t& cause);
+    [[nodiscard]] unsigned input_of(PortIndex port, const net::link::LinkPort& link) const;
     void hand_over(PortIndex to, std::size_t from, std::span<const std::byte> bytes,
                    const net::Packet& packet, Time now, const Deliver& deliver);
+    net::link::Enqueued enqueue(PortIndex to, const net::Packet& packet, Time now);
     void send_smp(std::size_t slot, const SmpPacket& packet, Time now);
     void retry_kept(Time now);
 

@@ -43,7 +43,10 @@ void Adapter::OutsideSink::on_packet(net::Packet& packet) {
 }
 
 void Adapter::from_outside(Device& device, net::Packet& packet) {
-    if (!device.active()) return;
+    if (!device.active()) {
+        ++fabric_.counters(device.port()).inactive_drops;
+        return;
+    }
     ++statistics_.packets;
     const bool multicast = net::is_multicast(packet.grh.dgid);
     packet.lrh.slid = 0;

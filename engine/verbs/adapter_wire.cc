@@ -112,7 +112,10 @@ void Adapter::take_frame(Device& device, const net::Packet& packet) {
 
 void Adapter::deliver_unicast(const net::Packet& packet) {
     net::InternalSwitch& fabric = *subnets_[packet.subnet].fabric;
-    const auto port = fabric.route(packet.lrh.dlid);
+    auto port = fabric.route(packet.lrh.dlid);
+    if (const auto& nodes = subnets_[packet.subnet].nodes;
+        port == net::InternalSwitch::kNoPort && nodes != nullptr)
+        port = nodes->triggered_way(packet.lrh.dlid);
     if (port == net::InternalSwitch::kNoPort) {
         fabric.count_dropped(packet);
         const auto source = fabric.route(packet.lrh.slid);
@@ -154,6 +157,13 @@ void Adapter::arrive(Device& device, const net::Packet& packet) {
     if (packet.kind == net::PacketKind::kEthernet) {
         take_frame(device, packet);
         return;
+    }
+    // A packet to a group comes to every port of it, in whatever state that is (7.2).
+    if (!device.ethernet() && !device.active()) {
+        if (!subnets_[device.subnet_number()].nodes->triggers_end_port(device.port())) {
+            ++fabric_.counters(device.port()).inactive_drops;
+            return;
+        }
     }
     fabric_.count_received(device.port(), packet);
     if (packet.bth.dest_qp == net::kMulticastQp && packet.has_grh && net::is_multicast(packet.grh.dgid)) {

@@ -40,6 +40,7 @@ struct PortCounters {
     std::uint64_t unknown_qp_drops = 0;  ///< 9.6: destination QP does not exist on the port
     std::uint64_t multicast_drops = 0;   ///< 9.6.1.1: no GRH, bad DGID, or nobody attached
     std::uint64_t unsteered_frames = 0;  ///< Ethernet frames that no flow rule took
+    std::uint64_t inactive_drops = 0;    ///< 7.2: the port's link was not active
     std::uint64_t bad_pkey = 0;
     std::uint64_t qkey_violations = 0;
 };

@@ -178,6 +178,44 @@ TEST_F(Agent, ASwitchsExternalPortHasNoLid) {
     EXPECT_EQ(switch_.port(0).info.lid, 9U);
 }
 
+TEST_F(Agent, AGetIsAnsweredByTheAttributeAloneWhateverItsDataWere) {
+    net::Smp smp = request(net::MadMethod::kGet, AttributeId::kNodeDescription);
+    smp.data.fill(std::byte{0xEE});
+    const net::Smp reply = answer(ca_, 1, smp, 0).value();
+    EXPECT_EQ(reply.data[0], std::byte{'a'});
+    EXPECT_EQ(reply.data[std::string("a node").size()], std::byte{0});
+    EXPECT_EQ(reply.data.back(), std::byte{0});
+}
+
+TEST_F(Agent, TheFirstGuidOfAPortIsItsOwn) {
+    Bytes data;
+    data.fill(std::byte{0x11});
+    const net::Smp reply = set(ca_, AttributeId::kGuidInfo, data);
+    EXPECT_EQ(reply.header.status, 0);
+    EXPECT_EQ(ca_.port(1).guids[0], 0x2222U);
+    EXPECT_EQ(ca_.port(1).guids[1], 0x1111111111111111U);
+    EXPECT_EQ(reply.data[7], std::byte{0x22});
+    EXPECT_EQ(get(ca_, AttributeId::kGuidInfo, 1).header.status, 0x001C);
+}
+
+TEST_F(Agent, TheDefaultMulticastPortReachesTheFabric) {
+    SwitchInfo info = switch_.switch_info;
+    info.default_multicast_primary = 3;
+    Bytes data{};
+    encode(info, data);
+    EXPECT_EQ(set(switch_, AttributeId::kSwitchInfo, data).header.status, 0);
+    EXPECT_EQ(fabric_.members(0xFF00), (std::vector<net::InternalSwitch::PortIndex>{2}));
+}
+
+// OperationalVLs starts anew with the link: one lane works until management has set both ends.
+TEST_F(Agent, ALinkThatComesUpAnewHasOneLane) {
+    switch_.set_vl_cap(2, 4);
+    EXPECT_EQ(set_component(switch_, &PortInfo::operational_vls, 3, 2), std::pair(0U, Number{3}));
+    switch_.set_link(2, false);
+    switch_.set_link(2, true);
+    EXPECT_EQ(switch_.port(2).info.operational_vls, 1U);
+}
+
 TEST_F(Agent, MX_22_pkey_table) {
     net::Smp reply = get(ca_, AttributeId::kPkeyTable);
     EXPECT_EQ(reply.data[0], std::byte{0xFF});

@@ -49,6 +49,7 @@ class JoinedEngines : public ::testing::Test {
         options.identity = guid;
         options.slots = kSlots;
         options.link.role = net::link::PortRole::kSwitch;
+        options.link.input_ports = kAdapters + kSlots + 1;
         engine->joint = std::make_unique<TrunkJoint>(std::make_unique<net::IbTrunk>(std::move(port), options),
                                                      *engine->subnet, engine->fabric, first);
         engine->general = std::make_unique<GeneralServices>(*engine->subnet);

@@ -60,6 +60,15 @@ TEST_F(Traps, AnAdaptersPortIsActiveAgainAtOnce) {
     world_.expect_whole({0, 1, 2});
 }
 
+TEST_F(Traps, NewsThatComeBeforeTheAnswerAreToldAfterIt) {
+    const std::uint64_t first = sent(2);
+    for (const bool up : {false, true}) world_[2].subnet->set_adapter_link(1, up, world_.now());
+    EXPECT_EQ(sent(2), first + 1);
+    world_.run_for(5 * kSecond);
+    EXPECT_EQ(sent(2), first + 2);
+    world_.expect_whole({0, 1, 2});
+}
+
 TEST_F(Traps, LostOnesAreRepeatedUntilTheyAreRepressed) {
     world_.set_loss(0.3);
     for (int i = 0; i < 5; ++i) {

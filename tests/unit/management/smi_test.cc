@@ -229,6 +229,54 @@ TEST_F(TwoSwitches, M_20_and_M_28_lid_routed_requests_are_forwarded_and_answered
     EXPECT_EQ(decode_node_info(responses_[0].smp.data).node_guid, 0x11U);
 }
 
+TEST_F(TwoSwitches, NothingIsRoutedToLidsAboveTheTop) {
+    subnets_[1]->adapter(0).node().port(1).info.lid = 9;
+    for (unsigned i = 0; i < 2; ++i) {
+        std::array<net::PortNumber, net::kLinearBlock> block{};
+        block.fill(net::kNoRoute);
+        block[1] = i == 0 ? 1 : 2;
+        block[9] = i == 0 ? 2 : 1;
+        fabrics_[i].set_linear_block(0, block);
+        fabrics_[i].set_top(9);
+    }
+    subnets_[0]->adapter(0).node().port(1).info.lid = 1;
+    SmpPacket packet = get(AttributeId::kNodeInfo, {});
+    packet.smp.header.management_class = net::kClassSubnLidRouted;
+    packet.slid = 1;
+    packet.dlid = 9;
+    for (const Number top : {8U, 9U}) {
+        for (const auto& subnet : subnets_) subnet->switch_node().node().switch_info.linear_top = top;
+        manager_node().originate(1, packet, 0);
+        EXPECT_EQ(responses_.size(), top == 9 ? 1U : 0U);
+    }
+    EXPECT_EQ(subnets_[0]->switch_node().drops().lid, 1U);
+}
+
+// 18.2.4.3: each switch has the other's port for a LID that nobody has.
+TEST_F(TwoSwitches, WhatIsRoutedByLidDoesNotGoBackWhereItCameFrom) {
+    for (unsigned i = 0; i < 2; ++i) {
+        std::array<net::PortNumber, net::kLinearBlock> block{};
+        block.fill(net::kNoRoute);
+        block[9] = 2;
+        fabrics_[i].set_linear_block(0, block);
+        fabrics_[i].set_top(20);
+        subnets_[i]->switch_node().node().switch_info.linear_top = 20;
+    }
+    SmpPacket packet = get(AttributeId::kNodeInfo, {});
+    packet.smp.header.management_class = net::kClassSubnLidRouted;
+    packet.slid = 1;
+    packet.dlid = 9;
+    manager_node().originate(1, packet, 0);
+    EXPECT_EQ(subnets_[1]->switch_node().drops().lid, 1U);
+    // A directed route SMP whose last part is by LID, the same.
+    SmpPacket mixed = get(AttributeId::kNodeInfo, {1});
+    mixed.smp.route.dlid = 9;
+    manager_node().originate(1, mixed, 0);
+    EXPECT_EQ(subnets_[1]->switch_node().drops().lid, 2U);
+    EXPECT_EQ(subnets_[0]->switch_node().drops().lid, 0U);
+    EXPECT_TRUE(responses_.empty());
+}
+
 TEST_F(TwoSwitches, M_21_sm_info_goes_to_the_manager_where_there_is_one) {
     manager_node().originate(1, get(AttributeId::kSmInfo, {1, 2, 1}), 0);
     ASSERT_EQ(responses_.size(), 1U);

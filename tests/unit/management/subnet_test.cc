@@ -1,6 +1,7 @@
 // The subnet manager over several engines' switches and adapters, joined by wires that may lose packets.
 #include <gtest/gtest.h>
 
+#include "tests/conformance/rows.h"
 #include "tests/unit/management/subnet_world.h"
 
 namespace uib::management {
@@ -198,6 +199,7 @@ TEST(Subnet, TwoSubnetsThatGrewApartGetDistinctLidsWhenJoined) {
 }
 
 TEST(Subnet, MulticastReachesEachMemberOnce) {
+    ROWS("o7-13.1.1", "o7-13.1.1/1", "o7-13.1.1/2", "o7-13.1.1/8");
     SubnetWorld world(11);
     for (unsigned i = 0; i < 4; ++i) world.add({.guid = 0x10ULL * (i + 1), .adapters = 3, .externals = 3});
     for (unsigned i = 0; i < 4; ++i) world.join(i, 0, (i + 1) % 4, 1);
@@ -252,15 +254,26 @@ TEST(Subnet, AManagerThatBecomesMasterAgainStartsWithoutMembers) {
 }
 
 TEST(Subnet, PortsWithSeveralVirtualLanesGetTablesForThem) {
+    ROWS("U7-4");
     SubnetWorld world(13);
     for (unsigned i = 0; i < 2; ++i) world.add({.guid = 0x10ULL * (i + 1), .adapters = 1, .externals = 1});
     Node& a = world[0].subnet->switch_node().node();
     Node& b = world[1].subnet->switch_node().node();
     a.set_vl_cap(2, 4);
     b.set_vl_cap(2, 3);
+    // Whatever the tables held: they are set before the port carries data (7.6.7).
+    a.sl_to_vl(1, 2).fill(15);
+    bool armed = false;
+    world[0].subnet->on_switch_change([&](unsigned port) {
+        if (port != 2 || a.port(2).info.port_state != kStateArmed) return;
+        armed = true;
+        for (unsigned sl = 0; sl < 16; ++sl) EXPECT_EQ(a.sl_to_vl(1, 2)[sl], sl % 4);
+        EXPECT_EQ(a.port(2).vl_arbitration[0][3], (VlWeight{3, 64}));
+    });
     world.join(0, 0, 1, 0);
     world.start(0);
     world.run_for(20 * kSecond);
+    EXPECT_TRUE(armed);
     EXPECT_EQ(a.port(2).info.operational_vls, 3U);
     EXPECT_EQ(b.port(2).info.operational_vls, 3U);
     for (unsigned sl = 0; sl < 16; ++sl) EXPECT_EQ(a.sl_to_vl(1, 2)[sl], sl % 4);

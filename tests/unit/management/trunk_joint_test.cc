@@ -49,6 +49,113 @@ TEST_F(JoinedEngines, LinksHaveTheLanesAndTablesThatManagementSets) {
     EXPECT_EQ(b.arrived.size(), 1U);
 }
 
+TEST_F(JoinedEngines, LinksHaveTheLifetimesFiltersAndThresholdsThatManagementSets) {
+    Engine& a = add(0x100, 1);
+    add(0x200, 2);
+    run(3000 * kMillisecond);
+    const net::link::LinkPort& link = a.joint->trunk().link(0);
+    EXPECT_EQ(link.settings().packet_life, 20) << "for ever, as long as nobody says otherwise";
+    Node& node = a.subnet->switch_node().node();
+    const unsigned port = a.joint->first() + 1;
+    PortInfo& info = node.port(port).info;
+    info.hoq_life = 17;
+    info.vl_stall_count = 3;
+    info.filter_raw_inbound = info.filter_raw_outbound = 1;
+    info.vl_high_limit = 9;
+    info.local_phy_errors = 4;
+    info.overrun_errors = 5;
+    node.changed(port);
+    step();
+    EXPECT_EQ(link.settings().hoq_life, 17);
+    // What is the switch's reaches all its links.
+    net::Smp smp;
+    smp.header.management_class = net::kClassSubnLidRouted;
+    smp.header.method = net::MadMethod::kSet;
+    smp.header.attribute_id = static_cast<std::uint16_t>(AttributeId::kSwitchInfo);
+    SwitchInfo wanted = node.switch_info;
+    wanted.life_time = 18;
+    encode(wanted, smp.data);
+    ASSERT_TRUE(answer(node, port, smp, now_).has_value());
+    step();
+    EXPECT_EQ(link.settings().packet_life, 18);
+    EXPECT_EQ(link.settings().vl_stall_count, 3);
+    EXPECT_TRUE(link.settings().filter_raw_inbound && link.settings().filter_raw_outbound);
+    EXPECT_EQ(link.settings().vl_high_limit, 9);
+    EXPECT_EQ(link.settings().local_phy_errors, 4);
+    EXPECT_EQ(link.settings().overrun_errors, 5);
+}
+
+// o7-6: rows of the table are those of the ports where packets come into the switch.
+TEST_F(JoinedEngines, ServiceLevelsAreMappedByThePortWhereAPacketCameIn) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    Node& node = a.subnet->switch_node().node();
+    const unsigned out = a.joint->first() + 1;
+    for (unsigned adapter = 0; adapter < kAdapters; ++adapter)
+        node.sl_to_vl(adapter + 1, out)[5] = static_cast<std::uint8_t>(adapter + 2);
+    node.changed(out);
+    step();
+    const net::Lid target = lid(b, 0);
+    for (unsigned adapter = 0; adapter < kAdapters; ++adapter) {
+        net::Packet sent = packet(lid(a, adapter), target, 1, {});
+        sent.lrh.sl = 5;
+        a.joint->send(a.fabric.route(target), sent, now_);
+        EXPECT_EQ(a.joint->trunk().link(0).queued_packets(static_cast<std::uint8_t>(adapter + 2)), 1U);
+    }
+}
+
+// 18.2.4.3: tables that point at each other would send a packet back and forth for ever.
+TEST_F(JoinedEngines, NoPacketGoesBackWhereItCameFrom) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    constexpr net::Lid kNobody = 60;
+    for (Engine* engine : {&a, &b}) {
+        std::array<net::PortNumber, net::kLinearBlock> block = engine->fabric.tables().linear_block(0);
+        block[kNobody] = static_cast<net::PortNumber>(engine->joint->first() + 1);
+        ASSERT_TRUE(engine->fabric.set_linear_block(0, block));
+        ASSERT_TRUE(engine->fabric.set_top(kNobody));
+    }
+    net::link::LinkPort& link = b.joint->trunk().link(0);
+    const std::uint64_t before = link.counters().total(net::link::PortCounter::kRcvSwitchRelayErrors);
+    a.joint->send(a.joint->first(), packet(lid(a, 0), kNobody, 1, {}), now_);
+    run(3 * kMillisecond);
+    EXPECT_EQ(b.joint->counters().way_back, 1U);
+    EXPECT_EQ(link.counters().total(net::link::PortCounter::kRcvSwitchRelayErrors), before + 1);
+    EXPECT_EQ(a.joint->counters().way_back, 0U);
+    // What has no way at all is an error of the same class.
+    a.joint->send(a.joint->first(), packet(lid(a, 0), kNobody + 1, 1, {}), now_);
+    run(3 * kMillisecond);
+    EXPECT_EQ(b.joint->counters().no_route, 1U);
+    EXPECT_EQ(link.counters().total(net::link::PortCounter::kRcvSwitchRelayErrors), before + 2);
+}
+
+// C7-1.1.1/10 and /11, C7-1.a1: one packet of a data VL makes everything Active on its way that is Armed.
+TEST_F(JoinedEngines, TheFirstPacketThroughArmedPortsMakesThemActiveAndArrives) {
+    Engine& a = add(0x100, 1);
+    Engine& b = add(0x200, 2);
+    run(3000 * kMillisecond);
+    Node& node = a.subnet->switch_node().node();
+    const auto arm = [](Node& of, unsigned port) {
+        of.port(port).info.port_state = kStateArmed;
+        of.changed(port);
+    };
+    for (unsigned port = 1; port <= kAdapters + 1; ++port) arm(node, port);
+    for (unsigned i = 0; i < kAdapters; ++i) arm(a.subnet->adapter(i).node(), 1);
+    ASSERT_TRUE(a.joint->trunk().link(0).command(kStateArmed, now_));
+    ASSERT_EQ(a.fabric.route(lid(a, 0)), net::InternalSwitch::kNoPort);
+    b.joint->send(b.fabric.route(lid(a, 0)), packet(lid(b, 0), lid(a, 0), 8, {}), now_);
+    run(3 * kMillisecond);
+    ASSERT_EQ(a.arrived.size(), 1U);
+    EXPECT_EQ(a.arrived[0].psn, 8U);
+    EXPECT_EQ(a.joint->trunk().link(0).state(), net::link::PortState::kActive);
+    for (unsigned port = 1; port <= kAdapters + 1; ++port)
+        EXPECT_EQ(node.port(port).info.port_state, kStateActive) << "switch port " << port;
+    EXPECT_TRUE(active(a, 0));
+    EXPECT_FALSE(active(a, 1)) << "nothing came to it";
+}
+
 TEST_F(JoinedEngines, NothingIsLostWhenTheSenderIsFasterThanTheLink) {
     Engine& a = add(0x100, 1);
     Engine& b = add(0x200, 2);

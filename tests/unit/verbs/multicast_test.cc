@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "tests/conformance/rows.h"
 #include "tests/unit/verbs/pair_fixture.h"
 
 namespace uib::verbs {
@@ -54,6 +57,7 @@ class MulticastTest : public PairTest {
 };
 
 TEST_F(MulticastTest, AllAttachedReceiveAlsoTheSenderAndNobodyElse) {
+    ROWS("o7-13.1.1/3", "o7-13.1.1/7", "o7-13.1.1/13");
     TestQp sender = make_datagram_qp(), member = make_datagram_qp(), stranger = make_datagram_qp();
     ASSERT_EQ(context_->attach_multicast(group(sender)), 0);
     ASSERT_EQ(context_->attach_multicast(group(member)), 0);
@@ -80,6 +84,44 @@ TEST_F(MulticastTest, AllAttachedReceiveAlsoTheSenderAndNobodyElse) {
     EXPECT_EQ(context_->detach_multicast(group(member)), 0);
     EXPECT_EQ(context_->detach_multicast(group(member)), EINVAL);
     EXPECT_EQ(context_->destroy_qp(member.reply.handle, events), 0);
+}
+
+// 7.2: of a port whose link is not active nothing but management is received; one that is Armed becomes
+// Active.
+TEST_F(MulticastTest, APortReceivesOnlyOnceItsLinkIsArmed) {
+    TestQp first = make_datagram_qp(), second = make_datagram_qp();
+    std::unique_ptr<Context> own =
+        std::exchange(context_, std::make_unique<Context>(adapter_, *adapter_.devices()[1], 2));
+    const TestCq own_cq = std::exchange(cq_, {});
+    const std::uint32_t own_pd = pd_;
+    ASSERT_EQ(context_->alloc_pd(*client_, pd_), 0);
+    cq_ = make_cq(16);
+    TestQp member = make_datagram_qp();
+    ASSERT_EQ(context_->attach_multicast(group(member)), 0);
+    const ipc::RegMrReply region = register_memory(memory_.data(), memory_.size(), ipc::kAccessLocalWrite);
+    post_receive(member, 1001, memory_.data() + 10000, 1000, region.lkey);
+
+    const Device& device = *adapter_.devices()[1];
+    management::Node& node = adapter_.subnet()->adapter(1).node();
+    const auto set_state = [&](management::Number state) {
+        node.port(1).info.port_state = state;
+        node.changed(1);
+    };
+    set_state(management::kStateInitialize);
+    send_to_group(first, 10);
+    turn();
+    EXPECT_FALSE(poll(cq_));
+    EXPECT_EQ(device.counters().inactive_drops, 1U);
+    EXPECT_EQ(device.counters().rcv_packets, 0U);
+    set_state(management::kStateArmed);
+    send_to_group(second, 10);
+    EXPECT_EQ(wait(cq_).wr_id, 1001U);
+    EXPECT_TRUE(device.active());
+
+    context_->remove_client(*client_);
+    context_ = std::move(own);
+    cq_ = own_cq;
+    pd_ = own_pd;
 }
 
 TEST_F(MulticastTest, GroupWithoutMembersDropsAndCounts) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/daemon/faults.h"
+#include "engine/daemon/link_status.h"
 #include "engine/daemon/status_text.h"
 #include "engine/daemon/subnet_status.h"
 #include "engine/verbs/qp_counter_names.h"
@@ -164,6 +165,7 @@ std::string make_status_json(const StatusInput& input) {
                                {"devices", devices},
                                {"subnets", subnets_json(input.adapter)},
                                {"router", router_json(input.adapter)},
+                               {"links", links_json(input.adapter)},
                                {"clients", clients},
                                {"faults", ordered_json::parse(faults_json(input.adapter))},
                                {"objects", objects_json(totals)},

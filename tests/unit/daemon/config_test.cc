@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/simulation/random.h"
+
 namespace uib::daemon {
 namespace {
 
@@ -113,6 +118,53 @@ TEST(Config, MissingFileIsToldByName) {
     } catch (const ConfigError& error) {
         EXPECT_STREQ(error.what(), "/does/not/exist.toml: cannot be read");
     }
+}
+
+// Whatever is written: a configuration, or one refusal that names file, line and column.
+TEST(Config, AnyTextIsAConfigurationOrRefusedWithItsPlace) {
+    const std::string whole =
+        "[engine]\nsocket = '/x'\nlog_level = 'debug'\nnumber = 3\n[[device]]\nname = 'a'\nsubnet = 's'\n"
+        "[[device]]\nname = 'b'\nlink_layer = 'ethernet'\n"
+        "port = { link = 'roce', driver = 'af_packet', interface = 'eth0', vlan = 5, mtu = 1500 }\n"
+        "[[subnet]]\nname = 's'\nprefix = 'fec0::'\nlmc = 2\npriority = 3\nmanager = true\n"
+        "[[link]]\ndriver = 'memif'\ninterface = '/run/x'\nserver = true\nslots = 2\n"
+        "peers = ['02:00:00:00:00:07']\nether_type = 0x88B5\n";
+    ASSERT_EQ(refusal(whole.c_str()), "accepted");
+    simulation::Random random(13);
+    unsigned accepted = 0;
+    unsigned refused = 0;
+    for (int round = 0; round < 4000; ++round) {
+        std::string text = whole;
+        for (std::uint64_t i = random.draw(1, 4); i > 0; --i) {
+            const std::size_t at = random.draw(0, text.size() - 1);
+            switch (random.draw(0, 3)) {
+                case 0:
+                    text[at] = static_cast<char>(random.next());
+                    break;
+                case 1:
+                    text[at] = static_cast<char>(random.draw(' ', '~'));
+                    break;
+                case 2:
+                    text.erase(at, random.draw(1, 12));
+                    break;
+                default:
+                    text.insert(at, whole.substr(random.draw(0, whole.size() - 1), random.draw(1, 20)));
+            }
+        }
+        const std::string said = refusal(text.c_str());
+        if (said == "accepted") {
+            ++accepted;
+            continue;
+        }
+        ++refused;
+        unsigned line = 0;
+        unsigned column = 0;
+        ASSERT_EQ(std::sscanf(said.c_str(), "t.toml:%u:%u: ", &line, &column), 2) << said << "\n" << text;
+        ASSERT_GT(line, 0U) << said;
+        ASSERT_LE(line, 2U + static_cast<unsigned>(std::count(text.begin(), text.end(), '\n'))) << said;
+    }
+    EXPECT_GT(accepted, 10U);
+    EXPECT_GT(refused, 1000U);
 }
 
 TEST(Config, RoceNeedsADriverOfHostInterfaces) {

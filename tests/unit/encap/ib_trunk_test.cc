@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 
 #include "net/port/memory_port.h"
+#include "net/wire/bytes.h"
 #include "net/wire/codec.h"
 
 namespace uib::net {
@@ -167,6 +170,36 @@ TEST_F(TrunkTest, ARestartedPeerIsAnotherPeerOnTheSameSlot) {
     EXPECT_FALSE(a.trunk->peer(1).has_value());
 }
 
+// It has heard us before it said anything, so that its first word names us.
+TEST_F(TrunkTest, ARestartedPeerThatHearsUsAtOnceTakesTheLinkDownFirst) {
+    End& a = add(1);
+    add(2);
+    run(5 * kMillisecond);
+    ASSERT_TRUE(a.trunk->physically_up(0));
+    a.trunk->link(0).command(kSetArm, now_);
+    ASSERT_EQ(a.trunk->link(0).state(), link::PortState::kArm);
+    ends_.pop_back();
+    MemoryPort::Frame hello(60);
+    const MacAddress to = mac(2);
+    const MacAddress from = mac(1);
+    std::memcpy(hello.data(), to.data(), to.size());
+    std::memcpy(hello.data() + 6, from.data(), from.size());
+    store_be<2>(&hello[12], std::uint16_t{0x88B5});
+    hello[14] = std::byte{2};
+    hello[15] = std::byte{1};
+    store_be<8>(&hello[16], std::uint64_t{1000});
+    hello[32] = std::byte{5};
+    End& again = add(2);
+    again.port->arriving.push_back(hello);
+    again.trunk->receive(now_);
+    again.trunk->end_turn();
+    ASSERT_FALSE(again.port->sent.empty());
+    a.port->arriving.push_back(again.port->sent.front());
+    a.trunk->receive(now_);
+    EXPECT_TRUE(a.trunk->physically_up(0));
+    EXPECT_EQ(a.trunk->link(0).state(), link::PortState::kInit) << "it went down in between";
+}
+
 TEST_F(TrunkTest, OnlyGivenPeersWhenPeersAreGiven) {
     End& a = add(1, 4500, {mac(3)});
     End& b = add(2);
@@ -229,6 +262,73 @@ TEST_F(TrunkTest, ALossyWireStillLinksUp) {
         up += a.trunk->physically_up(0) && b.trunk->physically_up(0) ? 1 : 0;
     }
     EXPECT_GT(up, 80U);
+}
+
+// Ethernet fills frames up; with nothing of what the buffer held before.
+TEST_F(TrunkTest, ShortFramesAreFilledUpWithZeros) {
+    End& a = add(1);
+    a.trunk->receive(now_);
+    a.trunk->end_turn();
+    ASSERT_FALSE(a.port->sent.empty());
+    const MemoryPort::Frame& hello = a.port->sent.front();
+    ASSERT_EQ(hello.size(), 60U);
+    EXPECT_TRUE(std::all_of(hello.begin() + 16 + 17, hello.end(),
+                            [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+// One frame each while the frame port takes only a few a turn.
+TEST_F(TrunkTest, LinksTakeTurnsAtANarrowPort) {
+    End& a = add(1);
+    End& b = add(2);
+    End& c = add(3);
+    run(5 * kMillisecond);
+    for (const std::uint8_t state : {kSetArm, kSetActive}) {
+        for (End* end : {&a, &b, &c})
+            for (std::size_t slot = 0; slot < 2; ++slot) end->trunk->link(slot).command(state, now_);
+        run(2 * kMillisecond);
+    }
+    for (std::size_t slot = 0; slot < 2; ++slot)
+        ASSERT_EQ(a.trunk->link(slot).state(), link::PortState::kActive);
+    a.port->depth = 2;
+    const std::vector<std::byte> payload(256);
+    std::array<unsigned, 2> taken{};
+    for (int turn = 0; turn < 100; ++turn) {
+        for (std::size_t slot = 0; slot < 2; ++slot)
+            while (a.trunk->link(slot).queued_packets(0) < 4)
+                ASSERT_EQ(a.trunk->link(slot).enqueue(packet(payload, 0), now_), link::Enqueued::kQueued);
+        step();
+        now_ += kMillisecond / 4;
+        for (End* end : {&b, &c})
+            for (std::size_t slot = 0; slot < 2; ++slot)
+                for (; !end->trunk->link(slot).front(0).empty(); end->trunk->link(slot).pop(0))
+                    ++taken[end == &b ? 0 : 1];
+    }
+    EXPECT_GT(taken[0] + taken[1], 60U);
+    EXPECT_NEAR(taken[0], taken[1], 10);
+    EXPECT_EQ(a.trunk->counters().tx_no_buffer, 0U) << "a frame that has left its link finds room";
+}
+
+// Whoever sleeps until next_deadline() misses nothing: updates of links, hellos, and the silence of a peer.
+TEST_F(TrunkTest, DeadlinesAreThoseOfLinksHellosAndSilence) {
+    End& a = add(1);
+    End& b = add(2);
+    run(5 * kMillisecond);
+    activate(a, b);
+    EXPECT_LE(a.trunk->next_deadline(), a.trunk->link(0).next_deadline());
+    b.silent = true;
+    // Links of a port that is down have none: only hellos and the end of the peer's time are left.
+    const Time heard = now_;
+    Time at = 0;
+    while (a.trunk->physically_up(0) && at < heard + 3 * IbTrunk::kHelloTimeout) {
+        at = a.trunk->next_deadline();
+        ASSERT_LE(at, heard + IbTrunk::kHelloTimeout) << "the peer's silence is noticed in time";
+        now_ = std::max(at, now_ + 1);
+        a.trunk->receive(now_);
+        a.trunk->send(now_);
+        a.trunk->end_turn();
+        a.port->sent.clear();
+    }
+    EXPECT_FALSE(a.trunk->physically_up(0));
 }
 
 TEST_F(TrunkTest, StrayFramesAreCountedAndHarmless) {

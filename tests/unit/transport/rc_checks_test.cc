@@ -126,6 +126,13 @@ TEST_F(LateFault, is_told_before_anything_is_acknowledged) {
     EXPECT_EQ(b.events, std::vector<QpEvent>{QpEvent::kFatal});
 }
 
+TEST_F(LateFault, keeps_a_later_atomic_from_being_executed) {
+    b.qp->on_packet(lost_write(0));
+    b.qp->on_packet(add(1, 0, 1));
+    expect_nak(kNakRemoteOperation, 0);
+    EXPECT_EQ(word(0), 0U);
+}
+
 TEST_F(LateFault, takes_the_place_of_a_nak) {
     b.qp->on_packet(lost_write(0));
     b.qp->on_packet(packet(Operation::kSendOnly, 5, 1));

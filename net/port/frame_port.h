@@ -1,7 +1,8 @@
 // A port that carries Ethernet frames in bursts: what the encapsulations (net/encap) stand on.
 //
-// Drivers implement it: DPDK's (net/port/dpdk, a module that is loaded when a port asks for it, so that an
-// engine without such ports pays nothing for EAL), and a pair of ends in memory for tests (memory_port.h).
+// Drivers implement it: a packet socket (packet_port.h), DPDK's (net/port/dpdk, a module that is loaded when
+// a port asks for it, so that an engine without such ports pays nothing for EAL), and a pair of ends in
+// memory for tests (memory_port.h).
 // One thread, the lane, calls it; nothing blocks for longer than the driver's own system call.
 //
 //   receive()  takes what has arrived; the views stay valid until release(), which the lane calls when its
@@ -107,7 +108,8 @@ struct FramePortOptions {
     std::string driver;     ///< af_packet, af_xdp, tap, memif, vhost, virtio_user, pci
     std::string interface;  ///< host interface (af_packet, af_xdp), the name of one to make (tap), PCI
                             ///< address (pci), socket path (others)
-    std::string extra;      ///< further device arguments, as DPDK writes them ("key=value,...")
+    std::string extra;      ///< further device arguments, as DPDK writes them ("key=value,..."); with
+                            ///< af_packet they choose DPDK's driver in place of packet_port.h
     bool server = false;    ///< memif, vhost: the end that makes the socket
     std::uint32_t mtu = 0;  ///< wanted; 0: what the interface has
     /// How frames that are ours are told from the rest of the interface's traffic while asleep.

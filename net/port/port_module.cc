@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "net/port/packet_port.h"
+
 namespace uib::net {
 
 namespace {
@@ -34,6 +36,7 @@ void* load() {
 }  // namespace
 
 std::unique_ptr<FramePort> open_frame_port(const FramePortOptions& options) {
+    if (options.driver == "af_packet" && options.extra.empty()) return std::make_unique<PacketPort>(options);
     static void* const module = load();
     const auto open = reinterpret_cast<OpenFramePort>(::dlsym(module, kOpenSymbol));
     if (open == nullptr) throw std::runtime_error(std::string("uib's DPDK module has no ") + kOpenSymbol);

@@ -42,17 +42,17 @@ bool is_empty_gid(const std::string& gid) {
 }
 
 std::string devices_table(const json& report) {
-    std::vector<Row> rows = {{"DEVICE", "NODE GUID", "PORT", "STATE", "LID", "GID"}};
+    std::vector<Row> rows = {{"DEVICE", "NODE GUID", "PORT", "STATE", "LID", "INGRESS DROP", "GID"}};
     for (const json& device : member(report, "devices", json::array())) {
         for (const json& port : member(device, "ports", json::array())) {
             Row row = {text_of(device, "name"), text_of(device, "node_guid"), text_of(port, "number"),
-                       text_of(port, "state"), text_of(port, "lid")};
+                       text_of(port, "state"),  text_of(port, "lid"),         text_of(port, "ingress_drop")};
             std::vector<std::string> gids;
             for (const json& gid : member(port, "gids", json::array()))
                 if (gid.is_string() && !is_empty_gid(gid)) gids.push_back(gid);
             row.push_back(gids.empty() ? "-" : gids.front());
             rows.push_back(row);
-            for (std::size_t i = 1; i < gids.size(); ++i) rows.push_back({"", "", "", "", "", gids[i]});
+            for (std::size_t i = 1; i < gids.size(); ++i) rows.push_back({"", "", "", "", "", "", gids[i]});
         }
     }
     return rows.size() == 1 ? "no devices\n" : table(rows);

@@ -12,6 +12,7 @@
 #include "engine/daemon/status_text.h"
 #include "engine/daemon/subnet_status.h"
 #include "engine/verbs/qp_counter_names.h"
+#include "net/wire/text.h"
 
 namespace uib::daemon {
 
@@ -42,7 +43,7 @@ const char* port_state_name(std::uint32_t state) {
 ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& device) {
     ordered_json gids = ordered_json::array();
     for (const net::Gid& gid : device.gids())
-        if (gid != net::Gid{}) gids.push_back(gid_text(gid));
+        if (gid != net::Gid{}) gids.push_back(net::gid_text(gid));
     const TreePort port = tree_port(adapter, device);
     ordered_json counters = port.counters;
     for (const auto& [name, value] : port.hw_counters) counters[name] = value;
@@ -53,6 +54,8 @@ ordered_json device_json(const verbs::Adapter& adapter, const verbs::Device& dev
                           {"gids", gids},
                           {"counters", counters}};
     if (device.ethernet()) shown["mac"] = mac_text(device.mac());
+    if (device.uplink() != nullptr)
+        shown["ingress_drop"] = device.uplink()->ingress_error() == 0 ? "on" : "off";
     return {
         {"name", device.name()}, {"node_guid", hex(device.guid())}, {"ports", ordered_json::array({shown})}};
 }

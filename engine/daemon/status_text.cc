@@ -17,14 +17,4 @@ std::string mac_text(const net::MacAddress& mac) {
     return text;
 }
 
-std::string gid_text(const net::Gid& gid) {
-    std::string text;
-    for (std::size_t i = 0; i < gid.size(); i += 2) {
-        char part[8];
-        std::snprintf(part, sizeof part, i == 0 ? "%02x%02x" : ":%02x%02x", gid[i], gid[i + 1]);
-        text += part;
-    }
-    return text;
-}
-
 }  // namespace uib::daemon

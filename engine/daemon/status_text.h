@@ -5,14 +5,11 @@
 #include <string>
 
 #include "net/port/frame_port.h"
-#include "net/wire/packet.h"
 
 namespace uib::daemon {
 
 /// "0x" and 16 digits.
 std::string hex(std::uint64_t value);
 std::string mac_text(const net::MacAddress& mac);
-/// Eight groups of four digits.
-std::string gid_text(const net::Gid& gid);
 
 }  // namespace uib::daemon

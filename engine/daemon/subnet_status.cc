@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/daemon/status_text.h"
+#include "net/wire/text.h"
 
 namespace uib::daemon {
 
@@ -43,7 +44,7 @@ ordered_json general_json(const management::GeneralServices& general) {
     const management::GeneralServices::Drops& drops = general.drops();
     ordered_json memberships = ordered_json::array();
     for (const auto& membership : general.memberships().list())
-        memberships.push_back({{"group", gid_text(membership.group)},
+        memberships.push_back({{"group", net::gid_text(membership.group)},
                                {"adapter", membership.adapter},
                                {"mlid", membership.mlid},
                                {"registered", membership.registered}});
@@ -51,6 +52,7 @@ ordered_json general_json(const management::GeneralServices& general) {
             {"membership_requests", counters.requests},
             {"membership_refused", counters.refused},
             {"membership_unanswered", counters.unanswered},
+            {"membership_abandoned", counters.abandoned},
             {"drops",
              {{"pkey", drops.pkey},
               {"qkey", drops.qkey},

@@ -4,6 +4,7 @@
 
 #include <random>
 #include <stdexcept>
+#include <system_error>
 
 #include "net/encap/roce_uplink.h"
 #include "net/port/port_module.h"
@@ -61,6 +62,11 @@ void open_uplinks(verbs::Adapter& adapter, const std::vector<verbs::DeviceConfig
                          port.frames.interface);
         spdlog::info("{}: RoCE v2 on {} by {}, path MTU {}", devices[i].name, port.frames.interface,
                      port.frames.driver, uplink->mtu());
+        if (const int error = uplink->ingress_error(); error != 0)
+            spdlog::info(
+                "{}: the kernel takes RoCE frames through its stack, too, which costs CPU time: no program at "
+                "the ingress of {} ({}); it needs Linux 6.6, CAP_BPF and CAP_NET_ADMIN",
+                devices[i].name, port.frames.interface, std::generic_category().message(error));
         adapter.attach_uplink(*adapter.devices()[i], std::move(uplink));
     }
 }

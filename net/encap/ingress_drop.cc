@@ -141,7 +141,12 @@ int bpf(bpf_cmd command, bpf_attr& attributes) {
 
 bool IngressDrop::cover(int interface_index, std::span<const Gid> own) {
     link_.reset();
-    if (interface_index == 0) return false;
+    error_ = attach(interface_index, own);
+    return error_ == 0;
+}
+
+int IngressDrop::attach(int interface_index, std::span<const Gid> own) {
+    if (interface_index == 0) return ENODEV;
     const Program program(own.first(std::min(own.size(), kMaxAddresses)));
     bpf_attr load{};
     load.prog_type = BPF_PROG_TYPE_SCHED_CLS;
@@ -150,13 +155,13 @@ bool IngressDrop::cover(int interface_index, std::span<const Gid> own) {
     load.insn_cnt = static_cast<std::uint32_t>(program.code().size());
     load.license = reinterpret_cast<std::uint64_t>("");  // uses nothing that asks for one
     const ipc::UniqueFd loaded(bpf(BPF_PROG_LOAD, load));
-    if (!loaded) return false;
+    if (!loaded) return errno;
     bpf_attr attach{};
     attach.link_create.prog_fd = static_cast<std::uint32_t>(loaded.get());
     attach.link_create.target_ifindex = static_cast<std::uint32_t>(interface_index);
     attach.link_create.attach_type = kTcxIngress;
     link_.reset(bpf(BPF_LINK_CREATE, attach));
-    return static_cast<bool>(link_);
+    return link_ ? 0 : errno;
 }
 
 }  // namespace uib::net

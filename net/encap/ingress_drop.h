@@ -7,6 +7,7 @@
 // nothing that is forwarded, bridged, tagged, fragmented or for a group is touched.
 #pragma once
 
+#include <cerrno>
 #include <span>
 
 #include "engine/ipc/unique_fd.h"
@@ -19,9 +20,14 @@ class IngressDrop {
     /// From now on for these addresses of this interface. False where it cannot be (a kernel before 6.6, no
     /// CAP_BPF or CAP_NET_ADMIN): nothing is lost but time, port_4791.h keeps the stack silent.
     bool cover(int interface_index, std::span<const Gid> own);
+    /// 0 while the program is there, else the errno that says why not.
+    [[nodiscard]] int error() const { return error_; }
 
   private:
+    int attach(int interface_index, std::span<const Gid> own);
+
     ipc::UniqueFd link_;
+    int error_ = ENODEV;
 };
 
 }  // namespace uib::net

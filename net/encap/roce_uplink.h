@@ -40,6 +40,7 @@ class RoceUplink final : public Uplink {
     [[nodiscard]] std::uint32_t mtu() const override { return mtu_; }
     [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
     [[nodiscard]] std::vector<Gid> gids() const override { return gids_; }
+    [[nodiscard]] int ingress_error() const override { return ingress_.error(); }
     std::uint8_t take_changes() override { return std::exchange(changes_, std::uint8_t{0}); }
     std::vector<Counter> counters() override;
     void listen(FrameListener* listener) override { listener_ = listener; }

@@ -68,6 +68,8 @@ class Uplink {
     [[nodiscard]] virtual MacAddress mac() const = 0;
     /// Addresses of the port, if the encapsulation gives it any (RoCE).
     [[nodiscard]] virtual std::vector<Gid> gids() const = 0;
+    /// 0 while the host's stack is spared the frames that are the port's, else the errno that says why not.
+    [[nodiscard]] virtual int ingress_error() const { return 0; }
     /// UplinkChange bits since the last call.
     virtual std::uint8_t take_changes() = 0;
     virtual std::vector<Counter> counters() = 0;

@@ -15,4 +15,11 @@ void append(std::string& text, const char* format, ...) {
     text += piece.data();
 }
 
+std::string gid_text(const Gid& gid) {
+    std::string text;
+    for (std::size_t i = 0; i < gid.size(); i += 2)
+        append(text, "%s%02x%02x", i == 0 ? "" : ":", unsigned{gid[i]}, unsigned{gid[i + 1]});
+    return text;
+}
+
 }  // namespace uib::net

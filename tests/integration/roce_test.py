@@ -324,6 +324,26 @@ class Tests(Checks):
     def state(self, host):
         return host.engine.status()["devices"][0]["ports"][0]["state"].upper()
 
+    def ingress(self):
+        """Whether the host's stack is spared the engine's frames is told; an engine that may not see to it says why."""
+        with Network(1) as network, network.engines() as hosts:
+            engine = hosts[0].engine
+            told = "no program at the ingress of e0"
+
+            def spared():
+                return engine.status()["devices"][0]["ports"][0]["ingress_drop"]
+
+            expect(spared() == ("off" if told in engine.process.output() else "on"), engine.process.output())
+            say(f"ok     ingress drop {spared()}")
+            engine.stop()
+            line = engine.command()
+            at = line.index("exec") + 2  # behind ip netns exec NAME
+            engine.command = lambda: [*line[:at], "setpriv", "--bounding-set=-all,+net_raw,+net_admin", "--", *line[at:]]
+            engine.start()
+            expect(spared() == "off" and f"{told} (Operation not permitted)" in engine.process.output(), engine.process.output())
+            self.passed += 2
+            say("ok     ingress drop off without privilege")
+
     def vlan(self):
         """Frames with a tag, over hosts whose kernels know nothing of it."""
         with Network(2, 1600) as network, network.engines(options=", vlan = 7"):
@@ -381,7 +401,7 @@ def test():
             uibtest.skip(f"{program} is not built")
     tests = Tests(arguments.full)
     started = time.monotonic()
-    for part in (tests.programs, tests.loss, tests.three, tests.datagrams, tests.silence, tests.vlan, tests.changes, tests.death):
+    for part in (tests.programs, tests.loss, tests.three, tests.datagrams, tests.silence, tests.ingress, tests.vlan, tests.changes, tests.death):
         if arguments.only in part.__name__:
             say(f"=== {part.__name__}: {part.__doc__}")
             try:

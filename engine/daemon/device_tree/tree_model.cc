@@ -3,6 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "net/wire/text.h"
+
 namespace uib::daemon {
 namespace {
 
@@ -20,13 +22,6 @@ std::string guid_text(std::uint64_t guid) {
     return format("%04x:%04x:%04x:%04x", static_cast<unsigned>(guid >> 48 & 0xffff),
                   static_cast<unsigned>(guid >> 32 & 0xffff), static_cast<unsigned>(guid >> 16 & 0xffff),
                   static_cast<unsigned>(guid & 0xffff));
-}
-
-std::string gid_text(const TreeGid& gid) {
-    std::string text;
-    for (std::size_t i = 0; i < gid.size(); i += 2)
-        text += format("%s%02x%02x", i == 0 ? "" : ":", unsigned{gid[i]}, unsigned{gid[i + 1]});
-    return text;
 }
 
 template <std::size_t N>
@@ -97,7 +92,7 @@ void add_port(TreeEntries& entries, const std::string& device, const TreePort& p
         // The kernel's file of an empty entry answers EINVAL, which libibverbs takes for this type. A plain
         // file cannot answer so, and a missing one is an error to libibverbs.
         const bool typed = i < port.gid_types.size() && !port.gid_types[i].empty();
-        add_file(entries, base + "gids/" + index, gid_text(port.gids[i]));
+        add_file(entries, base + "gids/" + index, net::gid_text(port.gids[i]));
         add_file(entries, base + "gid_attrs/types/" + index, typed ? port.gid_types[i] : "IB/RoCE v1");
         if (i < port.gid_ndevs.size() && !port.gid_ndevs[i].empty())
             add_file(entries, base + "gid_attrs/ndevs/" + index, port.gid_ndevs[i]);

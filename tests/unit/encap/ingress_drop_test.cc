@@ -121,8 +121,10 @@ TEST_F(IngressDropTest, WhatIsForThePortIsKeptFromTheStackAsLongAsTheObjectLives
     EXPECT_TRUE(reaches_the_stack(kOwn));
     {
         IngressDrop drop;
+        EXPECT_NE(drop.error(), 0);
         if (!drop.cover(index_, own_))
             GTEST_SKIP() << "the kernel attaches no program at the ingress (needs Linux 6.6)";
+        EXPECT_EQ(drop.error(), 0);
         EXPECT_FALSE(reaches_the_stack(kOwn));
         EXPECT_TRUE(reaches_the_stack(0x0A090009)) << "an address that is not the port's";
         EXPECT_TRUE(drop.cover(index_, {}));
@@ -174,6 +176,7 @@ TEST_F(IngressDropTest, ManyAddressesAreNoHarm) {
 TEST(IngressDrop, WithoutAnInterfaceNothingIsAttached) {
     IngressDrop drop;
     EXPECT_FALSE(drop.cover(0, {}));
+    EXPECT_EQ(drop.error(), ENODEV);
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ TEST_F(CliTest, pieces_are_found_in_a_build_tree) {
 TEST_F(CliTest, status_shows_tables_or_the_report) {
     const std::string report = R"({"version":"0.1.0","pid":42,"socket":"/s","uptime_s":12,
         "devices":[{"name":"uib0","node_guid":"0211:22ff:fe33:4400","ports":[{"number":1,"state":"ACTIVE","lid":1,
-        "gids":["fe80::1","::"],"counters":{}}]}],
+        "ingress_drop":"off","gids":["fe80::1","::"],"counters":{}}]}],
         "clients":[{"pid":7,"command":"ib_send_bw","device":"uib0","objects":{"pd":1,"mr":2,"cq":3,"qp":4}}],
         "objects":{"pd":1,"mr":2,"mw":0,"cq":3,"qp":4,"srq":0,"channel":0,"dm":0},
         "counters":{"rx_dropped":3,"quiet":0}})";
@@ -210,8 +210,8 @@ TEST_F(CliTest, status_shows_tables_or_the_report) {
     EXPECT_EQ(tables.status, 0) << tables.errors;
     EXPECT_EQ(tables.output,
               "engine 0.1.0, pid 42, up 12 s, socket /s\n\n"
-              "DEVICE  NODE GUID            PORT  STATE   LID  GID\n"
-              "uib0    0211:22ff:fe33:4400  1     ACTIVE  1    fe80::1\n\n"
+              "DEVICE  NODE GUID            PORT  STATE   LID  INGRESS DROP  GID\n"
+              "uib0    0211:22ff:fe33:4400  1     ACTIVE  1    off           fe80::1\n\n"
               "PID  COMMAND     DEVICE  PD  MR  MW  CQ  QP  SRQ  CHANNEL  DM\n"
               "7    ib_send_bw  uib0    1   2   -   3   4   -    -        -\n"
               "all  1 clients           1   2   0   3   4   0    0        0\n\n"

@@ -249,7 +249,7 @@ std::uint32_t SharedReceiveQueue::available() {
     if (failed_) return 0;
     const std::uint32_t waiting = slots_.control().producer.load(std::memory_order_acquire) - consumed_;
     if (waiting <= slots_.shape().entries) return waiting;
-    fail();
+    slots_.client().condemn("shared receive queue's producer index runs ahead of the queue");
     return 0;
 }
 
@@ -258,7 +258,7 @@ bool SharedReceiveQueue::take(transport::ReceiveRequest& out) {
     if (waiting == 0) return false;
     const std::uint32_t slot = slots_.posted_slot(consumed_);
     if (slot >= slots_.shape().entries) {
-        fail();
+        slots_.client().condemn("shared receive queue's list names no slot");
         return false;
     }
     slots_.read(slot, out);

@@ -2,15 +2,17 @@
 // ReceiveQueue.
 //
 // Everything read here was written by the client. A request is copied once into private memory and only the
-// copy is checked. A producer index more than the ring's size ahead of what was consumed condemns the client;
-// that of a shared receive queue, or a list that names no slot, puts the queue in the error state, where
-// every queue pair ends that asks it for a receive (IBA 9.9.3.1.1).
+// copy is checked. A producer index more than the ring's size ahead of what was consumed, or a shared receive
+// queue's list that names no slot, condemns the client. An XRC SRQ whose completions cannot be written goes
+// to the error state (IBA 9.9.3.1.12), where every queue pair ends that asks it for a receive (9.9.3.1.1).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
 #include "engine/ipc/control.h"
+#include "engine/ipc/control_qp.h"
+#include "engine/ipc/control_srq.h"
 #include "engine/ipc/doorbell.h"
 #include "engine/transport/host.h"
 #include "engine/transport/queue_pair.h"

@@ -1,6 +1,7 @@
 #include "tests/integration/raw_client.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -135,6 +136,11 @@ void RawClient::exchange(ipc::Operation operation, std::span<const std::byte> bo
     std::memcpy(reply.data(), answer.data() + sizeof header, reply.size());
     for (std::uint32_t i = 0; i < header.new_chunks; ++i) take_chunk(std::move(last_descriptors_.at(i)));
     last_descriptors_.erase(last_descriptors_.begin(), last_descriptors_.begin() + header.new_chunks);
+}
+
+bool RawClient::closes() const {
+    pollfd closed{socket_.get(), 0, 0};
+    return ::poll(&closed, 1, 10'000) == 1 && (closed.revents & POLLHUP) != 0;
 }
 
 void RawClient::wake() const {

@@ -56,7 +56,8 @@ class RawClient {
     }
     std::span<const std::span<std::byte>> chunks() const { return chunks_; }
     ipc::DoorbellMap& doorbells() const { return *reinterpret_cast<ipc::DoorbellMap*>(at(doorbells_)); }
-    void wake() const;  ///< writes the wake-up eventfd
+    void wake() const;                  ///< writes the wake-up eventfd
+    [[nodiscard]] bool closes() const;  ///< the engine closes the session within 10 s
 
   private:
     void exchange(ipc::Operation operation, std::span<const std::byte> body, std::span<std::byte> reply,

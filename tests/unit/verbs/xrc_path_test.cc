@@ -12,10 +12,9 @@ class XrcPathTest : public XrcTest {
   protected:
     void SetUp() override {
         const ipc::UniqueFd file = temporary_file();
-        std::uint32_t theirs = 0;
-        ASSERT_EQ(open_domain(maker_.context, *maker_.client, file.get(), O_CREAT, theirs), 0);
+        ASSERT_EQ(open_domain(maker_.context, *maker_.client, file.get(), O_CREAT, their_xrcd_), 0);
         ASSERT_EQ(open_here(file.get(), 0, xrcd_), 0);
-        ASSERT_EQ(make_target(maker_.context, *maker_.client, theirs, 0x11, target_), 0);
+        ASSERT_EQ(make_target(maker_.context, *maker_.client, their_xrcd_, 0x11, target_), 0);
         send_cq_ = make_cq(64);
         receive_cq_ = make_cq(64);
         ASSERT_EQ(make_srq(*context_, *client_, pd_, xrcd_, receive_cq_.reply.handle, srq_), 0);
@@ -84,7 +83,7 @@ class XrcPathTest : public XrcTest {
     }
 
     Neighbour maker_{adapter_, *adapter_.devices()[0], 2};
-    std::uint32_t xrcd_ = 0;
+    std::uint32_t xrcd_ = 0, their_xrcd_ = 0;
     ipc::QpReply target_{};
     ipc::SrqReply srq_{};
     ipc::QueueControl* srq_control_ = nullptr;
@@ -176,6 +175,18 @@ TEST_F(XrcPathTest, AnSrqWhoseCqOverrunsGoesToTheErrorState) {
     } while (theirs.type == static_cast<std::uint32_t>(IBV_EVENT_COMM_EST));
     EXPECT_EQ(theirs.type, static_cast<std::uint32_t>(IBV_EVENT_QP_FATAL));
     EXPECT_EQ(theirs.element, 0x11U);
+    // For good, and its event comes once: the next target QP that asks it for a receive ends, too
+    // (o9-157.2.3).
+    ASSERT_EQ(make_target(maker_.context, *maker_.client, their_xrcd_, 0x12, target_), 0);
+    send_cq_ = make_cq(64);
+    initiator_ = make_qp(send_cq_, ipc::Service::kXrcSend);
+    connect_both();
+    post_send(initiator_, request(ipc::WorkOpcode::kRdmaWrite, 30, 4096), memory_.data(), 10, region_.lkey);
+    EXPECT_EQ(wait(send_cq_).status, IBV_WC_SUCCESS) << "which needs no receive";
+    post_send(initiator_, request(ipc::WorkOpcode::kSend, 31), memory_.data(), 10, region_.lkey);
+    EXPECT_EQ(wait(send_cq_).status, IBV_WC_REM_OP_ERR);
+    for (const ipc::AsyncEvent& event : take_events()) EXPECT_NE(event.type, IBV_EVENT_SRQ_ERR);
+    EXPECT_EQ(client_->condemned(), nullptr);
     ipc::EventsReply owed{};
     ASSERT_EQ(context_->destroy_srq(srq_.handle, owed), 0);
     EXPECT_EQ(owed.async_events, 1U);

@@ -146,7 +146,7 @@ TEST_F(Datagrams, C9_49_qp1_has_the_well_known_q_key) {
 
 TEST_F(Datagrams, C9_42_qp1_takes_any_p_key_of_its_port) {
     ROWS("C9-42");
-    static constexpr std::uint16_t kTable[] = {0xFFFF, 0x8005, 0x0007};
+    static constexpr std::uint16_t kTable[] = {0xFFFF, 0x8005, 0x0007, 0x0000};  // the last is empty
     Peer qp1(transport::Service::kUd, 1);
     qp1.machine().port.pkeys = kTable;
     qp1.connect();

@@ -160,6 +160,14 @@ TEST_P(Connected, C9_43_limited_members_do_not_talk_to_each_other) {
     accepted(due().with([](net::Packet& packet) { packet.bth.pkey = 0x8123; }));
 }
 
+TEST_P(Connected, C9_43_an_empty_entry_of_the_table_matches_nothing) {
+    ROWS("C9-43");
+    peer.parameters().pkey = 0x0000;
+    connect();
+    for (const std::uint16_t pkey : {0x0000, 0x8000, 0xFFFF})
+        dropped(due().with([=](net::Packet& packet) { packet.bth.pkey = pkey; }));
+}
+
 TEST_P(Connected, C9_43_1_2_the_grh_is_there_exactly_if_the_path_has_one) {
     ROWS("C9-43.1.2");
     connect();

@@ -148,6 +148,21 @@ TEST_P(Responder, C9_75_sends_and_writes_go_round_the_wrap_of_the_psn) {
     peer.expects(nak(0x60, psn));
 }
 
+// The gap may close before the NAK goes out: the PSN is the one that is expected then.
+TEST_P(Responder, C9_121_a_sequence_nak_has_the_psn_that_is_expected_when_it_goes) {
+    ROWS("C9-121", "C9-79", "C9-111");
+    XRC_ROWS("o9-45");
+    connect();
+    peer.hold();
+    peer.sends(write_only(2, peer.rkey(), kBase, 10));
+    peer.sends(write_only(0, peer.rkey(), kBase, 10));
+    peer.sends(write_only(1, peer.rkey(), kBase, 10));
+    peer.release();
+    peer.expects(nak(transport::kNakSequence, 2).msn(2));
+    peer.sends(write_only(2, peer.rkey(), kBase, 10).asks_ack());
+    peer.expects(ack(2).msn(3));
+}
+
 TEST_P(Responder, C9_95_an_acknowledge_has_the_psn_of_the_newest_request) {
     ROWS("C9-95", "C9-116", "C9-63");
     XRC_ROWS("o9-30");

@@ -173,6 +173,11 @@ TEST_F(RcResponderScript, first_packet_in_rtr_raises_one_event) {
     fresh.deliver(packet_for(fresh, Operation::kSendOnly, kPsn + 1));
     EXPECT_EQ(fresh.events, std::vector<QpEvent>{QpEvent::kCommunicationEstablished});
     EXPECT_EQ(fresh.receives.size(), 2U);
+    fresh.qp->apply(QpState::kReset, fresh.parameters, false);
+    fresh.connect(0x11, QpState::kRtr);
+    fresh.post_receive(3, 0, 10);
+    fresh.deliver(packet_for(fresh, Operation::kSendOnly, kPsn));
+    EXPECT_EQ(fresh.events.size(), 2U);  // the next connection has its own
 }
 
 }  // namespace

@@ -320,6 +320,9 @@ TEST_P(PacketSocketPort, FollowsTheInterfacesMtu) {
     send(*a, b->mac(), 9000, 0);
     a->flush();
     EXPECT_EQ(collect(*b, {9000}), 1U);
+    send(*b, a->mac(), 9000, 0);
+    b->flush();
+    EXPECT_EQ(collect(*a, {9000}), 1U);
 }
 
 TEST_P(PacketSocketPort, TheInterfacesOtherTrafficStaysOutOfItsRing) {

@@ -116,7 +116,8 @@ bool IbTrunk::receive(Time now) {
 }
 
 void IbTrunk::on_hello(const MacAddress& from, bool broadcast, std::span<const std::byte> body, Time now) {
-    if (body.size() < kHelloBytes) {
+    const auto identity = body.size() < kHelloBytes ? 0 : load_be<std::uint64_t>(body.data());
+    if (identity == 0) {  // nobody's: it stands for a peer that is not heard
         ++counters_.rx_malformed;
         return;
     }
@@ -125,7 +126,6 @@ void IbTrunk::on_hello(const MacAddress& from, bool broadcast, std::span<const s
         ++counters_.rx_no_slot;
         return;
     }
-    const auto identity = load_be<std::uint64_t>(body.data());
     const auto heard = load_be<std::uint64_t>(body.data() + 8);
     if (std::to_integer<std::uint8_t>(body[16]) != mtu_code_) {
         ++counters_.mtu_mismatch;

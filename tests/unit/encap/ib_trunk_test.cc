@@ -331,6 +331,26 @@ TEST_F(TrunkTest, DeadlinesAreThoseOfLinksHellosAndSilence) {
     EXPECT_FALSE(a.trunk->physically_up(0));
 }
 
+// A link that it brought up would never end: who has no identity falls silent unnoticed.
+TEST_F(TrunkTest, AHelloWithoutAnIdentityIsNone) {
+    End& a = add(1);
+    a.trunk->receive(now_);
+    MemoryPort::Frame hello(60);
+    const MacAddress own = mac(1);
+    std::memcpy(hello.data(), own.data(), own.size());
+    hello[11] = std::byte{9};
+    store_be<2>(&hello[12], std::uint16_t{0x88B5});
+    hello[14] = std::byte{2};
+    hello[15] = std::byte{1};
+    store_be<8>(&hello[24], std::uint64_t{1000});  // it hears us
+    hello[32] = std::byte{5};
+    a.port->arriving.push_back(hello);
+    a.trunk->receive(now_);
+    EXPECT_FALSE(a.trunk->peer(0).has_value());
+    EXPECT_FALSE(a.trunk->physically_up(0));
+    EXPECT_EQ(a.trunk->counters().rx_malformed, 1U);
+}
+
 TEST_F(TrunkTest, StrayFramesAreCountedAndHarmless) {
     End& a = add(1);
     add(2);

@@ -1,10 +1,11 @@
 """What the conformance tests cover of a table of statements, and whether that is all of it.
 
-    coverage.py TABLE PROGRAM...
+    coverage.py TABLE PROGRAM... [--also PROGRAM...]
 
 TABLE has a line a statement: id, section, kind (mandatory, optional, obsolete) and, for one that does not apply to this
 adapter, the reason. PROGRAMs are GoogleTest programs whose tests name the rows they show as the property `rows` (and
-`xrc_rows`; see conformance.h), separated by blanks. Prints the coverage. Fails on a failed or skipped test, on a row that
+`xrc_rows`; see conformance.h), separated by blanks. Those behind --also have tests of other things, too, and rows of other
+tables: of them only what names rows of this table counts. Prints the coverage. Fails on a failed or skipped test, on a row that
 applies and that no passing test names or a failing one does, and on marks that name unknown rows or rows that do not apply."""
 
 import collections
@@ -49,6 +50,12 @@ def run(program):
     return tests
 
 
+def run_also(program, rows):
+    """The tests of `program` that name rows of the table, with those rows."""
+    known = ((name, verdict, [row for row in marks if row in rows]) for name, verdict, marks in run(program))
+    return [test for test in known if test[2]]
+
+
 def reason_class(reason):
     """'TCA only' of 'TCA only: uib is an HCA, ...': what reasons are counted by."""
     return reason.split(":")[0]
@@ -71,7 +78,9 @@ def print_coverage(rows, shown, tests):
 
 def main():
     rows = read_table(pathlib.Path(sys.argv[1]))
-    tests = [test for program in sys.argv[2:] for test in run(program)]
+    programs, _, also = " ".join(sys.argv[2:]).partition(" --also ")
+    tests = [test for program in programs.split() for test in run(program)]
+    tests += [test for program in also.split() for test in run_also(program, rows)]
     shown, broken, problems = set(), set(), []
     for name, verdict, marks in tests:
         if verdict != "passed":

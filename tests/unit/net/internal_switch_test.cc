@@ -58,6 +58,18 @@ TEST(InternalSwitch, CountsWordsAndKindsOfPackets) {
     EXPECT_EQ(fabric.counters(port).unicast_xmit_packets, 1U);
     EXPECT_EQ(fabric.counters(port).multicast_xmit_packets, 0U);
     EXPECT_EQ(fabric.counters(port).multicast_rcv_packets, 1U);
+    // Of an Ethernet frame its address tells; it has no LID.
+    Packet frame;
+    frame.kind = PacketKind::kEthernet;
+    const std::byte to_group[16] = {std::byte{1}};
+    const std::byte to_host[16] = {std::byte{2}};
+    frame.payload = to_group;
+    fabric.count_sent(port, frame);
+    frame.payload = to_host;
+    fabric.count_sent(port, frame);
+    EXPECT_EQ(fabric.counters(port).multicast_xmit_packets, 1U);
+    EXPECT_EQ(fabric.counters(port).unicast_xmit_packets, 2U);
+    EXPECT_EQ(fabric.counters(port).xmit_words, 16U);
 }
 
 std::array<PortNumber, kLinearBlock> linear(std::initializer_list<std::pair<unsigned, PortNumber>> entries) {
@@ -113,6 +125,16 @@ TEST(InternalSwitch, AnExternalPortTakesWhateverTheTableSends) {
     ASSERT_TRUE(fabric.set_linear_block(2, linear({{130, 2}})));
     EXPECT_EQ(fabric.route(130), outside);
     EXPECT_EQ(fabric.route(1), 0U);
+}
+
+TEST(InternalSwitch, ATableMayNameAPortThatComesLater) {
+    InternalSwitch fabric;
+    fabric.add_port(1);
+    ASSERT_TRUE(fabric.set_top(63));
+    ASSERT_TRUE(fabric.set_linear_block(0, linear({{1, 1}, {30, 2}})));
+    EXPECT_EQ(fabric.route(30), InternalSwitch::kNoPort);
+    const auto outside = fabric.add_external_port();
+    EXPECT_EQ(fabric.route(30), outside);
 }
 
 TEST(InternalSwitch, DropsAreCountedByCauseAndAtTheSender) {

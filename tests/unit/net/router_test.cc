@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "net/wire/codec.h"
+#include "tests/conformance/rows.h"
 #include "tests/unit/net/wire_bytes.h"
 
 namespace uib::net {
@@ -52,6 +53,7 @@ class RouterTest : public ::testing::Test {
 };
 
 TEST_F(RouterTest, C8_16_hop_limit_0_and_1_are_discarded_and_others_count_down) {
+    ROWS("C8-16");
     for (const std::uint8_t limit : {0, 1}) {
         Packet in = packet(limit);
         EXPECT_FALSE(router_.forward(a_, in));
@@ -66,6 +68,7 @@ TEST_F(RouterTest, C8_16_hop_limit_0_and_1_are_discarded_and_others_count_down) 
 }
 
 TEST_F(RouterTest, U8_4_lids_are_replaced) {
+    ROWS("U8-4");
     Packet in = packet(64);
     ASSERT_EQ(router_.forward(a_, in), b_);
     EXPECT_EQ(in.lrh.slid, 0x21);
@@ -73,6 +76,7 @@ TEST_F(RouterTest, U8_4_lids_are_replaced) {
 }
 
 TEST_F(RouterTest, C8_12_to_C8_18_and_U8_3_the_rest_of_the_bytes_stays_and_with_it_the_icrc) {
+    ROWS("C8-12", "C8-13", "C8-14", "C8-15", "C8-17", "C8-18", "U8-3");
     Packet in = packet(64);
     Bytes before(encoded_bytes(in)), after(encoded_bytes(in));
     encode(in, before);
@@ -92,6 +96,7 @@ TEST_F(RouterTest, C8_12_to_C8_18_and_U8_3_the_rest_of_the_bytes_stays_and_with_
 }
 
 TEST_F(RouterTest, o8_2_the_flow_label_is_left_unchanged) {
+    ROWS("o8-2");
     Packet in = packet(9);
     ASSERT_TRUE(router_.forward(a_, in));
     EXPECT_EQ(in.grh.flow_label, 0x12345U);
@@ -102,6 +107,7 @@ TEST_F(RouterTest, o8_2_the_flow_label_is_left_unchanged) {
 }
 
 TEST_F(RouterTest, U8_2_subnet_management_does_not_pass) {
+    ROWS("U8-2");
     Packet in = packet(64);
     in.lrh.vl = 15;
     EXPECT_FALSE(router_.forward(a_, in));
@@ -112,6 +118,7 @@ TEST_F(RouterTest, U8_2_subnet_management_does_not_pass) {
 }
 
 TEST_F(RouterTest, U8_1_the_way_back_is_there) {
+    ROWS("U8-1");
     Packet in = packet(64);
     ASSERT_TRUE(router_.forward(a_, in));
     std::swap(in.grh.sgid, in.grh.dgid);

@@ -2,6 +2,7 @@
 // bits and GIDs of the port (IBA 9.6.1, Table 63).
 #include <gtest/gtest.h>
 
+#include "tests/conformance/rows.h"
 #include "tests/unit/transport/station.h"
 
 namespace uib::transport::testing {
@@ -94,6 +95,7 @@ TEST_F(UdAddressing, no_other_lid_and_no_gid_is_checked) {
 }
 
 TEST_F(UdAddressing, multicast_needs_a_grh_with_a_multicast_gid) {
+    ROWS("o7-13.1.1/10", "o7-13.1.1/14", "o7-13.1.1/15");
     Station ud(Service::kUd, 0x11);
     ud.connect(0x12);
     net::Packet packet = packet_for(ud, Operation::kSendOnly, 0);
@@ -135,6 +137,7 @@ TEST_F(UdAddressing, path_bits_within_the_mask_go_into_the_source_lid) {
 }
 
 TEST_F(UdAddressing, source_gid_is_that_of_the_address_vector) {
+    ROWS("C8-10", "o7-13.1.1/11");
     std::vector<net::Gid> gids(3);
     gids[0][15] = 0xA;
     gids[1][15] = 0xB;  // and an unused entry

@@ -26,7 +26,11 @@ const Head* head_of(const nlmsghdr* message) {
 template <std::size_t N>
 class Attributes {
   public:
-    Attributes(const nlmsghdr* message, unsigned header) { mnl_attr_parse(message, header, take, this); }
+    /// mnl_attr_parse() takes a message for as long as its length filled up to whole words.
+    Attributes(const nlmsghdr* message, std::size_t header) {
+        mnl_attr_parse_payload(mnl_nlmsg_get_payload_offset(message, header),
+                               mnl_nlmsg_get_payload_len(message) - header, take, this);
+    }
     /// The attribute if it has `bytes` bytes or more, else nullptr.
     [[nodiscard]] const nlattr* get(std::size_t type, std::size_t bytes) const {
         const nlattr* attribute = by_type_[type];

@@ -76,16 +76,6 @@ Failure explained(const Refusal& refusal, const std::string& device) {
 
 }  // namespace
 
-CaptureCommand::CaptureCommand(CLI::App& app)
-    : app_(app.add_subcommand("capture",
-                              "Write the packets at a running engine's ports as pcapng, for Wireshark")) {
-    app_->add_option("-w", file_, "File; - for standard output")->required()->option_text("FILE");
-    app_->add_option("--device", device_, "At this device's port only")->option_text("NAME");
-    app_->add_option("--qp", qp_, "Packets to and from this queue pair only")->option_text("NUMBER");
-    app_->add_option("--snaplen", snap_bytes_, "Keep so many bytes of each packet")->option_text("BYTES");
-    app_->add_option("--count", count_, "End after so many packets")->option_text("N");
-}
-
 int CaptureCommand::run() {
     ipc::StartCaptureRequest request{};
     if (device_.size() >= sizeof request.device) throw Failure("no device '" + device_ + "'");

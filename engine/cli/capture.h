@@ -1,16 +1,19 @@
 // `uib capture`: the engine's packets into a pcapng file or pipe, until a signal or a limit ends it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace uib::cli {
 
 class CaptureCommand {
   public:
     explicit CaptureCommand(CLI::App& app);
-    [[nodiscard]] bool chosen() const { return app_->parsed(); }
+    [[nodiscard]] bool chosen() const;
     /// Exit status. Throws Failure.
     int run();
 

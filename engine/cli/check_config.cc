@@ -40,11 +40,6 @@ void check_driver(const std::string& file, const net::FramePortOptions& frames) 
 
 }  // namespace
 
-CheckConfigCommand::CheckConfigCommand(CLI::App& app)
-    : app_(app.add_subcommand("check-config", "Check a configuration as uibd reads it; show its devices")) {
-    app_->add_option("FILE", file_, "Configuration (TOML)")->required();
-}
-
 int CheckConfigCommand::run() const {
     try {
         const daemon::Config config = daemon::load_config(file_);

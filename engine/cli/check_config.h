@@ -1,15 +1,18 @@
 // `uib check-config`: what the engine would say of a configuration.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace uib::cli {
 
 class CheckConfigCommand {
   public:
     explicit CheckConfigCommand(CLI::App& app);
-    [[nodiscard]] bool chosen() const { return app_->parsed(); }
+    [[nodiscard]] bool chosen() const;
     /// Exit status: 1 if the file is wrong. What is only doubtful is told on standard error.
     [[nodiscard]] int run() const;
 

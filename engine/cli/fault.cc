@@ -33,7 +33,8 @@ Failure explained(const Refusal& refusal, const std::string& subject) {
 std::string match_text(const json& rule) {
     std::string text;
     const auto add = [&](const char* key, const std::string& value) {
-        text += (text.empty() ? "" : " ") + std::string(key) + "=" + value;
+        if (!text.empty()) text += ' ';
+        text.append(key).append("=").append(value);
     };
     if (rule.contains("qp")) add("qp", rule["qp"].dump());
     if (rule.contains("opcode")) add("opcode", rule["opcode"].get<std::string>());
@@ -50,8 +51,11 @@ std::string match_text(const json& rule) {
 
 std::string action_text(const json& rule) {
     std::string text = rule.at("action").get<std::string>();
-    if (rule.contains("field")) text += " " + rule["field"].get<std::string>();
-    if (rule.contains("amount")) text += " " + amount_text(text, rule["amount"].get<std::uint64_t>());
+    if (rule.contains("field")) text.append(" ").append(rule["field"].get<std::string>());
+    if (rule.contains("amount")) {
+        const std::string amount = amount_text(text, rule["amount"].get<std::uint64_t>());
+        text.append(" ").append(amount);
+    }
     return text;
 }
 
@@ -70,51 +74,14 @@ std::string faults_table(const std::string& json_text) {
     }
 }
 
-FaultCommand::FaultCommand(CLI::App& app)
-    : app_(app.add_subcommand("fault", "Make faults at the ports of a running engine")),
-      add_(app_->add_subcommand("add", "Add a rule; prints its identifier")),
-      list_(app_->add_subcommand("list", "Show the rules and what they have done")),
-      remove_(app_->add_subcommand("remove", "Remove a rule, or all")) {
-    app_->require_subcommand(1);
-    define_add();
-    list_->add_flag("--json", as_json_, "As JSON");
-    remove_->add_option("ID", which_, "Identifier of the rule, or all")->required();
-}
-
-void FaultCommand::define_add() {
-    add_->add_option(
-            "ACTION", rule_.action,
-            "drop, duplicate, reorder, delay, corrupt (corrupt-bit, corrupt-field), rate or link-down")
-        ->required();
-    const auto option = [&](const char* name, std::string& value, const char* help, const char* type) {
-        add_->add_option(name, value, help)->option_text(type);
-    };
-    option("--device", rule_.device, "At this device's port only", "NAME");
-    option("--direction", rule_.direction, "When the port sends (default), receives, or both", "out|in|both");
-    option("--qp", rule_.qp, "Packets to this queue pair only", "NUMBER");
-    option("--opcode", rule_.opcode, "Packets of this operation only: rc-send-only, ud-send-only, 0x04",
-           "NAME|0xNN");
-    option("--psn", rule_.psn, "Packets with these sequence numbers only", "A[-B]");
-    option("--count", rule_.count, "At most so often", "N");
-    option("--skip", rule_.skip, "Let so many matching packets through first", "N");
-    option("--probability", rule_.probability, "Of each matching packet: 0.01 or 1%", "P");
-    option("--seed", rule_.seed, "Of the rule's chance (default 1): the same seed does the same", "N");
-    option("--field", rule_.field,
-           "What corrupt changes (the CRCs are right then): opcode, psn, dest-qp, pkey, qkey, rkey, address, "
-           "length, dlid, slid, payload, ack",
-           "NAME");
-    option("--amount", rule_.amount,
-           "delay: a time, 250us; rate: 10Mbit; reorder: packets that overtake (default 1)", "VALUE");
-}
-
 int FaultCommand::run() {
     std::string subject;
     try {
-        if (*add_) {
+        if (adds()) {
             subject = rule_.device;
             const ipc::AddFaultRequest request = fault_request(rule_);
             std::printf("%u\n", EngineClient(ipc::socket_path()).add_fault(request));
-        } else if (*list_) {
+        } else if (lists()) {
             const std::string rules = EngineClient(ipc::socket_path()).faults();
             std::fputs((as_json_ ? nlohmann::ordered_json::parse(rules).dump(2) + "\n" : faults_table(rules))
                            .c_str(),

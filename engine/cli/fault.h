@@ -1,22 +1,27 @@
 // `uib fault`: adds, lists and removes fault rules of a running engine.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "engine/cli/fault_rule.h"
+
+namespace CLI {
+class App;
+}
 
 namespace uib::cli {
 
 class FaultCommand {
   public:
     explicit FaultCommand(CLI::App& app);
-    [[nodiscard]] bool chosen() const { return app_->parsed(); }
+    [[nodiscard]] bool chosen() const;
     /// Exit status. Throws Failure.
     int run();
 
   private:
     void define_add();
+    [[nodiscard]] bool adds() const;
+    [[nodiscard]] bool lists() const;
 
     CLI::App* app_;
     CLI::App* add_;

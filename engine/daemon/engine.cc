@@ -1,7 +1,6 @@
 #include "engine/daemon/engine.h"
 
 #include <sched.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/daemon/log.h"
 #include "engine/daemon/status.h"
 #include "engine/ipc/socket_path.h"
 
@@ -144,14 +144,14 @@ void Engine::accept_all() {
         ipc::UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket) {
             if (errno == EMFILE || errno == ENFILE)
-                spdlog::error("no descriptors left for a new client; raise the limit (ulimit -n)");
+                log_error("no descriptors left for a new client; raise the limit (ulimit -n)");
             return;
         }
         try {
             admit(std::move(socket));
         } catch (const std::exception& error) {
             // No memory for one more: its connection is closed, and the engine lives on.
-            spdlog::error("a new client is turned away: {}", error.what());
+            log_error("a new client is turned away: {}", error.what());
         }
     }
 }
@@ -163,7 +163,7 @@ void Engine::admit(ipc::UniqueFd socket) {
         watch(session->socket(), tag_of(kSessionSocket, id), EPOLLIN | EPOLLRDHUP) &&
         (session->pidfd() < 0 || watch(session->pidfd(), tag_of(kSessionDeath, id), EPOLLIN));
     if (!watched) {
-        spdlog::error("cannot watch a new client: {}", std::strerror(errno));
+        log_error("cannot watch a new client: {}", std::strerror(errno));
         return;
     }
     sessions_.emplace(id, std::move(session));
@@ -183,7 +183,7 @@ void Engine::on_session_event(std::uint64_t tag) {
         goes_on = found->second->on_readable();
     } catch (const std::exception& error) {
         // Not even the answer could be made.
-        spdlog::error("client {}: {}", found->second->pid(), error.what());
+        log_error("client {}: {}", found->second->pid(), error.what());
     }
     if (!goes_on) end_session(id, found->second->ended_because());
 }
@@ -194,8 +194,8 @@ void Engine::end_session(std::uint32_t id, const std::string& why) {
     const bool breach = why.starts_with("protocol error");
     if (breach) ++protocol_errors_;
     if (session.client() != nullptr || breach)
-        spdlog::log(breach ? spdlog::level::warn : spdlog::level::info, "client {} ({}): gone: {}",
-                    session.pid(), session.command(), why);
+        log_line(breach ? LogLevel::kWarn : LogLevel::kInfo, "client {} ({}): gone: {}", session.pid(),
+                 session.command(), why);
     ++ended_sessions_;
     if (capture_ != nullptr && capture_->session() == id) capture_.reset();
     sessions_.erase(found);
@@ -265,7 +265,7 @@ void Engine::follow_ports() {
     try {
         publish_tree();
     } catch (const std::exception& error) {
-        spdlog::warn("{} cannot be written: {}", tree_.path().string(), error.what());
+        log_warn("{} cannot be written: {}", tree_.path().string(), error.what());
     }
     adapter_.raise_port_events();
 }
@@ -283,7 +283,7 @@ void Engine::update_counters() {
         for (const auto& [name, port] : ports)
             tree_.update_counters(name, port.number, port.counters, port.hw_counters);
     } catch (const std::exception& error) {
-        spdlog::warn("the counters in {} cannot be written: {}", tree_.path().string(), error.what());
+        log_warn("the counters in {} cannot be written: {}", tree_.path().string(), error.what());
     }
 }
 

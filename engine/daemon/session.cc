@@ -1,7 +1,6 @@
 #include "engine/daemon/session.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include <fstream>
 
 #include "engine/daemon/engine.h"
+#include "engine/daemon/log.h"
 #include "engine/daemon/operation_names.h"
 #include "engine/daemon/privilege.h"
 #include "engine/memory/helper_channel.h"
@@ -113,8 +113,8 @@ bool Session::handle(Message& message) {
     Reply reply;
     if (header.version != ipc::kProtocolVersion) {
         // Answered, so that the other side can tell its user; the reply's version says what is spoken here.
-        spdlog::warn("client {} ({}): speaks version {} of the protocol, this engine {}", credentials_.pid,
-                     command_, header.version, ipc::kProtocolVersion);
+        log_warn("client {} ({}): speaks version {} of the protocol, this engine {}", credentials_.pid,
+                 command_, header.version, ipc::kProtocolVersion);
         return answer(header, EPROTO, reply) && protocol_error("protocol version");
     }
     if (operation == ipc::Operation::kHello ? greeted_ : !greeted_)
@@ -125,8 +125,8 @@ bool Session::handle(Message& message) {
         status = dispatch(operation, message, reply);
     } catch (const std::exception& error) {
         // No memory, or a table of the engine is full: this request fails, the engine lives on.
-        spdlog::error("client {} ({}): {}: {}", credentials_.pid, command_, operation_name(operation),
-                      error.what());
+        log_error("client {} ({}): {}: {}", credentials_.pid, command_, operation_name(operation),
+                  error.what());
         status = ENOMEM;
     }
     if (malformed_)
@@ -136,8 +136,8 @@ bool Session::handle(Message& message) {
 }
 
 void Session::log_refusal(ipc::Operation operation, int error) const {
-    spdlog::info("client {} ({}): {} refused: {}", credentials_.pid, command_, operation_name(operation),
-                 std::strerror(error));
+    log_info("client {} ({}): {} refused: {}", credentials_.pid, command_, operation_name(operation),
+             std::strerror(error));
 }
 
 bool Session::answer(const ipc::RequestHeader& request, int status, Reply& reply) {
@@ -195,10 +195,10 @@ int Session::hello(const ipc::HelloRequest& request, Message& message, Reply& re
     body.device_index = device->index();
     std::snprintf(body.device, sizeof body.device, "%s", name.c_str());
     append_bytes(reply.body, body);
-    spdlog::info("client {} ({}): opened {}, its memory {}", credentials_.pid, command_, name,
-                 body.memory_mode == static_cast<std::uint32_t>(ipc::MemoryMode::kRemote)
-                     ? "is reached directly"
-                     : "is copied by its helper thread, as the kernel lets nobody else");
+    log_info("client {} ({}): opened {}, its memory {}", credentials_.pid, command_, name,
+             body.memory_mode == static_cast<std::uint32_t>(ipc::MemoryMode::kRemote)
+                 ? "is reached directly"
+                 : "is copied by its helper thread, as the kernel lets nobody else");
     return 0;
 }
 

@@ -1,5 +1,4 @@
 // Captures and faults, asked for by the `uib` command.
-#include <spdlog/spdlog.h>
 
 #include <cerrno>
 #include <cstring>
@@ -7,6 +6,7 @@
 #include "engine/daemon/capture_run.h"
 #include "engine/daemon/engine.h"
 #include "engine/daemon/faults.h"
+#include "engine/daemon/log.h"
 #include "engine/daemon/privilege.h"
 #include "engine/daemon/session.h"
 #include "engine/daemon/session_call.h"
@@ -30,8 +30,7 @@ int Session::dispatch_taps(ipc::Operation operation, Message& message, Reply& re
                 const Baton::Hold hold(engine_.baton());
                 const int error = add_fault(adapter, in, out.handle);
                 if (error == 0)
-                    spdlog::info("client {} ({}): fault rule {} added", credentials_.pid, command_,
-                                 out.handle);
+                    log_info("client {} ({}): fault rule {} added", credentials_.pid, command_, out.handle);
                 return error;
             });
         case Operation::kRemoveFault:
@@ -67,8 +66,7 @@ int Session::start_capture(const ipc::StartCaptureRequest& request, Message& mes
     options.snap = request.snap_bytes;
     options.count = request.packets;
     engine_.start_capture(id_, options, message.take_fd(0), message.take_fd(1));
-    spdlog::info("client {} ({}): captures at {}", credentials_.pid, command_,
-                 name.empty() ? "all ports" : name);
+    log_info("client {} ({}): captures at {}", credentials_.pid, command_, name.empty() ? "all ports" : name);
     return 0;
 }
 

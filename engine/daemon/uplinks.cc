@@ -1,11 +1,10 @@
 #include "engine/daemon/uplinks.h"
 
-#include <spdlog/spdlog.h>
-
 #include <random>
 #include <stdexcept>
 #include <system_error>
 
+#include "engine/daemon/log.h"
 #include "net/encap/roce_uplink.h"
 #include "net/port/port_module.h"
 
@@ -37,10 +36,10 @@ OpenedLinks open_links(const Config& config) {
         if (trunk->mtu_code() == 0)
             throw std::runtime_error("the MTU of " + link.frames.interface +
                                      " is too small for any IB MTU (256 takes 384)");
-        spdlog::info("InfiniBand links on {} by {}, MTU {}", link.frames.interface, link.frames.driver,
-                     128U << trunk->mtu_code());
+        log_info("InfiniBand links on {} by {}, MTU {}", link.frames.interface, link.frames.driver,
+                 128U << trunk->mtu_code());
         if (!trunk->frames().link_up())
-            spdlog::info("nobody is at the other end of {} yet", link.frames.interface);
+            log_info("nobody is at the other end of {} yet", link.frames.interface);
         if (opened.trunks.empty() && !config.numbered) {
             const net::MacAddress mac = trunk->frames().mac();
             for (verbs::DeviceConfig& device : opened.devices)
@@ -58,14 +57,14 @@ void open_uplinks(verbs::Adapter& adapter, const std::vector<verbs::DeviceConfig
         auto uplink = std::make_unique<net::RoceUplink>(net::open_frame_port(port.frames),
                                                         port.frames.interface, port.vlan);
         if (uplink->mtu() == 0)
-            spdlog::warn("{}: the MTU of {} is too small for any path MTU", devices[i].name,
-                         port.frames.interface);
-        spdlog::info("{}: RoCE v2 on {} by {}, path MTU {}", devices[i].name, port.frames.interface,
-                     port.frames.driver, uplink->mtu());
+            log_warn("{}: the MTU of {} is too small for any path MTU", devices[i].name,
+                     port.frames.interface);
+        log_info("{}: RoCE v2 on {} by {}, path MTU {}", devices[i].name, port.frames.interface,
+                 port.frames.driver, uplink->mtu());
         if (const int error = uplink->ingress_error(); error != 0)
-            spdlog::info(
-                "{}: the kernel takes RoCE frames through its stack, too, which costs CPU time: no program at "
-                "the ingress of {} ({}); it needs Linux 6.6, CAP_BPF and CAP_NET_ADMIN",
+            log_info(
+                "{}: the kernel takes RoCE frames through its stack, too, which costs CPU time: no program "
+                "at the ingress of {} ({}); it needs Linux 6.6, CAP_BPF and CAP_NET_ADMIN",
                 devices[i].name, port.frames.interface, std::generic_category().message(error));
         adapter.attach_uplink(*adapter.devices()[i], std::move(uplink));
     }

@@ -155,8 +155,6 @@ TEST_F(LinkErrors, C7_70_the_watchdog_runs_in_arm_and_for_new_lanes) {
     const Time symbol = station.port.config().symbol_time;
     Station armed({}, {.operational_vls = 1});
     armed.to_arm();
-    armed.wait_symbols(100'000);
-    armed.credits(kPlenty);
     const Time silent_since = armed.now;
     while (armed.port.state() == PortState::kArm && armed.now < silent_since + 500'000 * symbol) {
         armed.now = std::min(armed.port.next_deadline(), armed.now + 1000 * symbol);
@@ -168,7 +166,11 @@ TEST_F(LinkErrors, C7_70_the_watchdog_runs_in_arm_and_for_new_lanes) {
     // A lane that is configured later is watched from then on; one that is not is not missed.
     PortSettings settings = station.port.settings();
     settings.operational_vls = 3;
-    station.wait_symbols(1000);
+    for (int i = 0; i < 300; ++i) {
+        station.wait_symbols(1000);
+        for (const std::uint8_t vl : {0, 1}) station.update({.vl = vl, .fccl = kPlenty});
+        station.frames();
+    }
     station.port.configure(settings, station.now);
     const Time configured = station.now;
     while (station.port.state() == PortState::kActive && station.now < configured + 500'000 * symbol) {

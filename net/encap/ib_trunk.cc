@@ -221,6 +221,7 @@ void IbTrunk::end_turn() {
 }
 
 Time IbTrunk::next_deadline() const {
+    if (port_->unsent()) return 0;
     Time at = next_hello_;
     for (const auto& slot : slots_) {
         at = std::min(at, slot->link->next_deadline());

@@ -218,7 +218,7 @@ void RoceUplink::end_turn() {
 }
 
 Time RoceUplink::next_deadline() const {
-    return next_retry_;
+    return port_->unsent() ? 0 : next_retry_;
 }
 
 std::vector<int> RoceUplink::wake_descriptors() const {

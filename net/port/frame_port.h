@@ -89,7 +89,10 @@ class FramePort {
     /// first.
     virtual std::span<std::byte> allocate(std::size_t bytes) = 0;
     virtual void commit() = 0;
+    /// Hands to the driver what was committed. What it does not take now is kept for the next call.
     virtual void flush() = 0;
+    /// Something was kept: nobody tells when the driver takes it, so flush() is to be called again soon.
+    [[nodiscard]] virtual bool unsent() const = 0;
     /// Frames that can be allocated now, as a lower bound.
     [[nodiscard]] virtual std::uint32_t room() const = 0;
 

@@ -44,9 +44,11 @@ class MemoryPort final : public FramePort {
         queued_.push_back(std::move(writing_));
     }
     void flush() override {
+        if (stuck) return;
         for (Frame& frame : queued_) sent.push_back(std::move(frame));
         queued_.clear();
     }
+    [[nodiscard]] bool unsent() const override { return !queued_.empty(); }
     [[nodiscard]] std::uint32_t room() const override {
         return static_cast<std::uint32_t>(depth - queued_.size());
     }
@@ -58,6 +60,7 @@ class MemoryPort final : public FramePort {
     std::deque<Frame> arriving;
     std::size_t depth = 64;
     bool up = true;
+    bool stuck = false;  ///< takes no frame that is flushed
 
   private:
     MacAddress mac_;

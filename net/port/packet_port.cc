@@ -220,14 +220,23 @@ void PacketPort::flush() {
         // The first call after the interface was down only tells of that.
         if (sent == 0 && errno == ENETDOWN) sent = send_batch();
         if (sent == 0) {
+            const bool full = errno == EAGAIN || errno == ENOBUFS || errno == EINTR;
             ++counters_.tx_refused;
-            // Without a link nobody will ever take them.
-            if (!link_up()) queued_ = 0;
-            return;
+            // Without a link nobody will ever take them. One that is not taken for what it is, as those that
+            // were made before the interface's MTU shrank, must not be in the way of the others.
+            if (!link_up())
+                forget(queued_);
+            else if (!full)
+                forget(1);
+            if (full) return;
         }
-        oldest_ += sent;
-        queued_ -= sent;
+        forget(sent);
     }
+}
+
+void PacketPort::forget(std::uint32_t frames) {
+    oldest_ += frames;
+    queued_ -= frames;
 }
 
 /// Frames that the kernel has taken.

@@ -43,6 +43,7 @@ class PacketPort final : public FramePort {
     std::span<std::byte> allocate(std::size_t bytes) override;
     void commit() override;
     void flush() override;
+    [[nodiscard]] bool unsent() const override { return queued_ != 0; }
     [[nodiscard]] std::uint32_t room() const override { return kQueue - queued_; }
     [[nodiscard]] int wake_descriptor() const override { return socket_.get(); }
     /// The ring is readable exactly while a frame is in it: nothing is to be switched.
@@ -60,6 +61,7 @@ class PacketPort final : public FramePort {
     [[nodiscard]] tpacket2_hdr& header(std::uint32_t frame) const;
     void keep(tpacket2_hdr& header);
     [[nodiscard]] std::uint32_t send_batch();
+    void forget(std::uint32_t frames);
 
     FramePortOptions options_;
     HostInterface host_;

@@ -44,6 +44,7 @@ class DpdkPort final : public FramePort {
     std::span<std::byte> allocate(std::size_t bytes) override;
     void commit() override;
     void flush() override;
+    [[nodiscard]] bool unsent() const override { return !queue_.empty(); }
     [[nodiscard]] std::uint32_t room() const override {
         return static_cast<std::uint32_t>(kQueue - queue_.size());
     }

@@ -331,6 +331,20 @@ TEST_F(TrunkTest, DeadlinesAreThoseOfLinksHellosAndSilence) {
     EXPECT_FALSE(a.trunk->physically_up(0));
 }
 
+TEST_F(TrunkTest, WhatTheDriverHasNotTakenIsDueAtOnce) {
+    End& a = add(1);
+    End& b = add(2);
+    run(5 * kMillisecond);
+    activate(a, b);
+    EXPECT_GT(a.trunk->next_deadline(), 0U);
+    a.port->stuck = true;
+    run(IbTrunk::kHelloTimeout / 2);  // hellos are due every so often
+    EXPECT_EQ(a.trunk->next_deadline(), 0U);
+    a.port->stuck = false;
+    a.trunk->end_turn();
+    EXPECT_GT(a.trunk->next_deadline(), 0U);
+}
+
 // A link that it brought up would never end: who has no identity falls silent unnoticed.
 TEST_F(TrunkTest, AHelloWithoutAnIdentityIsNone) {
     End& a = add(1);

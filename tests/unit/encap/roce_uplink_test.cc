@@ -118,6 +118,18 @@ TEST_F(RoceUplinkTest, SendsToTheNeighboursMacMarkedCapableOfEcn) {
     EXPECT_EQ(got.bth.dest_qp, 77U);
 }
 
+// Nobody would tell a sleeping lane when the driver takes it.
+TEST_F(RoceUplinkTest, WhatTheDriverHasNotTakenIsDueAtOnce) {
+    port_->stuck = true;
+    uplink_->send(to(0x0A090002));
+    uplink_->end_turn();
+    EXPECT_EQ(uplink_->next_deadline(), 0U);
+    port_->stuck = false;
+    uplink_->end_turn();
+    ASSERT_EQ(port_->sent.size(), 1U);
+    EXPECT_GT(uplink_->next_deadline(), 0U);
+}
+
 TEST_F(RoceUplinkTest, ACongestionNotificationIsNotMarkable) {
     Packet packet = to(0x0A090002);
     packet.bth.opcode = kCnpOpcode;
@@ -181,6 +193,7 @@ TEST_F(RoceUplinkTest, AListenerHearsTheFramesThatAreOnTheWire) {
     send(0x0A090003, 1);
     EXPECT_TRUE(listener.sent.empty()) << "it waits for its neighbour";
     send(0x0A090002, 2);
+    uplink_->end_turn();
     ASSERT_TRUE(shell("ip neigh replace 10.9.0.3 lladdr 02:00:00:00:00:33 dev va nud permanent"));
     port_->arriving.push_back(from_peer(0, 7));
     port_->arriving.push_back(from_peer(0, 8));  // another VLAN

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "net/wire/codec.h"
+#include "net/wire/headers.h"
 #include "net/wire/mad.h"
 
 namespace uib::management {
@@ -148,6 +149,11 @@ void TrunkJoint::take_data(std::size_t slot, Time now, const Deliver& deliver) {
     const auto lanes = static_cast<std::uint8_t>(link.operational_vls());
     for (std::uint8_t vl = 0; vl < lanes; ++vl) {
         for (std::span<const std::byte> bytes = link.front(vl); !bytes.empty(); bytes = link.front(vl)) {
+            if (const PortIndex to = way_on(slot, bytes); to != net::InternalSwitch::kNoPort) {
+                if (pass_on(to, slot, bytes, now) == net::link::Enqueued::kFull) break;
+                link.pop(vl);
+                continue;
+            }
             // Copied out, so that its buffer is credit again while the packet is still being looked at.
             std::vector<std::byte> copy;
             if (!spare_.empty()) {
@@ -174,8 +180,7 @@ void TrunkJoint::forward(std::size_t slot, std::span<const std::byte> bytes, Tim
         forward_multicast(slot, bytes, packet, now, deliver);
         return;
     }
-    PortIndex port = fabric_.route(packet.lrh.dlid);
-    if (port == net::InternalSwitch::kNoPort) port = subnet_.triggered_way(packet.lrh.dlid);
+    const PortIndex port = way_of(packet.lrh.dlid);
     if (port == net::InternalSwitch::kNoPort) {
         drop(slot, counters_.no_route);
         fabric_.count_dropped(packet);
@@ -185,7 +190,22 @@ void TrunkJoint::forward(std::size_t slot, std::span<const std::byte> bytes, Tim
         drop(slot, counters_.way_back);
         return;
     }
-    hand_over(port, slot, bytes, packet, now, deliver);
+    deliver(port, packet);
+}
+
+TrunkJoint::PortIndex TrunkJoint::way_of(net::Lid dlid) {
+    const PortIndex port = fabric_.route(dlid);
+    return port == net::InternalSwitch::kNoPort ? subnet_.triggered_way(dlid) : port;
+}
+
+/// The port of a link to another engine, if the packet goes to one. A switch looks at the LRH only: the rest
+/// is between the ends.
+TrunkJoint::PortIndex TrunkJoint::way_on(std::size_t slot, std::span<const std::byte> bytes) {
+    const net::Lid dlid = net::parse_lrh(bytes.first<net::kLrhBytes>()).lrh.dlid;
+    if (dlid >= net::kMulticastLidFirst) return net::InternalSwitch::kNoPort;
+    const PortIndex port = way_of(dlid);
+    const bool on = port != net::InternalSwitch::kNoPort && port != first_ + slot && fabric_.external(port);
+    return on ? port : net::InternalSwitch::kNoPort;
 }
 
 void TrunkJoint::forward_multicast(std::size_t slot, std::span<const std::byte> bytes,
@@ -194,7 +214,13 @@ void TrunkJoint::forward_multicast(std::size_t slot, std::span<const std::byte> 
     for (const PortIndex port : fabric_.members(packet.lrh.dlid)) {
         if (port == first_ + slot) continue;
         anyone = true;
-        hand_over(port, slot, bytes, packet, now, deliver);
+        if (fabric_.external(port)) {
+            // Where one has no room, the others do not wait.
+            if (pass_on(port, slot, bytes, now) == net::link::Enqueued::kFull) ++counters_.discarded;
+        } else {
+            net::Packet own = packet;
+            deliver(port, own);
+        }
     }
     if (!anyone) drop(slot, counters_.no_route);
 }
@@ -211,20 +237,26 @@ unsigned TrunkJoint::input_of(PortIndex port, const net::link::LinkPort& link) c
     return number < link.config().input_ports ? number : 0;
 }
 
-void TrunkJoint::hand_over(PortIndex to, std::size_t from, std::span<const std::byte> bytes,
-                           const net::Packet& packet, Time now, const Deliver& deliver) {
-    if (!fabric_.external(to)) {
-        net::Packet own = packet;
-        deliver(to, own);
-        return;
-    }
-    if (!owns(to)) {
-        ++counters_.no_route;  // between two trunks: not joined
-        return;
-    }
+/// From link `from` of this trunk onto the link of `to`, of whichever trunk.
+net::link::Enqueued TrunkJoint::pass_on(PortIndex to, std::size_t from, std::span<const std::byte> bytes,
+                                        Time now) {
+    const PortIndex input = first_ + static_cast<PortIndex>(from);
+    if (owns(to)) return take_over(to, input, bytes, now);
+    const auto owner = std::find_if(others_.begin(), others_.end(),
+                                    [&](const TrunkJoint* other) { return other->owns(to); });
+    if (owner != others_.end()) return (*owner)->take_over(to, input, bytes, now);
+    drop(from, counters_.no_route);
+    return net::link::Enqueued::kDiscarded;
+}
+
+net::link::Enqueued TrunkJoint::take_over(PortIndex to, PortIndex from, std::span<const std::byte> bytes,
+                                          Time now) {
     net::link::LinkPort& link = trunk_->link(to - first_);
-    const unsigned input = input_of(first_ + static_cast<PortIndex>(from), link);
-    if (link.forward(bytes, input, now) != net::link::Enqueued::kQueued) ++counters_.discarded;
+    // Behind those of this engine that wait, or they would wait for ever.
+    if (!kept_.empty()) return net::link::Enqueued::kFull;
+    const net::link::Enqueued result = link.forward(bytes, input_of(from, link), now);
+    if (result == net::link::Enqueued::kDiscarded) ++counters_.discarded;
+    return result;
 }
 
 net::link::Enqueued TrunkJoint::enqueue(PortIndex to, const net::Packet& packet, Time now) {

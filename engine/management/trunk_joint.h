@@ -3,9 +3,10 @@
 // switch sends out of an external port goes onto its link.
 //
 // The link follows what subnet management has set at the switch's port (state, MTU, lanes, arbitration), and
-// management is told when a link comes up or goes down. A packet that finds its link's queue full waits here;
-// room() is 0 until it has gone, so that nothing is lost between two engines. Driven by the lane: receive(),
-// then sends, then end_turn(), until which payloads of received packets stay valid.
+// management is told when a link comes up or goes down. A packet of this engine that finds its link's queue
+// full waits here; room() is 0 until it has gone. One that goes on to another engine waits where it came in,
+// whose credits hold the sender back. So nothing is lost between engines, but for copies to a group. Driven
+// by the lane: receive(), then sends, then end_turn(), until which payloads of received packets stay valid.
 #pragma once
 
 #include <deque>
@@ -30,6 +31,9 @@ class TrunkJoint {
                PortIndex first);
     TrunkJoint(const TrunkJoint&) = delete;
     TrunkJoint& operator=(const TrunkJoint&) = delete;
+
+    /// Another trunk of this engine: packets go on from the links of the one to those of the other.
+    void meet(TrunkJoint& other) { others_.push_back(&other); }
 
     [[nodiscard]] net::IbTrunk& trunk() { return *trunk_; }
     [[nodiscard]] PortIndex first() const { return first_; }
@@ -84,13 +88,15 @@ class TrunkJoint {
     void take_settings(std::size_t slot, Time now);
     void take_smps(std::size_t slot, Time now);
     void take_data(std::size_t slot, Time now, const Deliver& deliver);
+    [[nodiscard]] PortIndex way_of(net::Lid dlid);
+    [[nodiscard]] PortIndex way_on(std::size_t slot, std::span<const std::byte> bytes);
     void forward(std::size_t slot, std::span<const std::byte> bytes, Time now, const Deliver& deliver);
     void forward_multicast(std::size_t slot, std::span<const std::byte> bytes, const net::Packet& packet,
                            Time now, const Deliver& deliver);
     void drop(std::size_t slot, std::uint64_t& cause);
     [[nodiscard]] unsigned input_of(PortIndex port, const net::link::LinkPort& link) const;
-    void hand_over(PortIndex to, std::size_t from, std::span<const std::byte> bytes,
-                   const net::Packet& packet, Time now, const Deliver& deliver);
+    net::link::Enqueued pass_on(PortIndex to, std::size_t from, std::span<const std::byte> bytes, Time now);
+    net::link::Enqueued take_over(PortIndex to, PortIndex from, std::span<const std::byte> bytes, Time now);
     net::link::Enqueued enqueue(PortIndex to, const net::Packet& packet, Time now);
     void send_smp(std::size_t slot, const SmpPacket& packet, Time now);
     void retry_kept(Time now);
@@ -99,6 +105,7 @@ class TrunkJoint {
     EngineSubnet& subnet_;
     net::InternalSwitch& fabric_;
     PortIndex first_;
+    std::vector<TrunkJoint*> others_;
     std::vector<Slot> slots_;
     std::deque<Kept> kept_;
     std::deque<std::vector<std::byte>> turn_;  ///< packets received in this turn

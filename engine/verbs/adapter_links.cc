@@ -35,6 +35,9 @@ void Adapter::join_trunks() {
         first = next;
     }
     trunks_.clear();
+    for (const auto& joint : joints_)
+        for (const auto& other : joints_)
+            if (joint != other) joint->meet(*other);
     start_general();
 }
 

@@ -232,12 +232,13 @@ class Network:
 
     @contextlib.contextmanager
     def engines(self, driver="af_packet", options="", log_level="info", config=None):
-        """An engine with device uib0 on e0 of every host; or with this configuration."""
+        """An engine with device uib0 on e0 of every host; or with this configuration, or these, one for each host."""
         if config is None:
             config = f'[[device]]\nname = "uib0"\nport = {{ link = "roce", driver = "{driver}", interface = "e0"{options} }}\n'
         with contextlib.ExitStack() as stack:
-            for host in self.hosts:
-                host.engine = HostEngine(host.namespace, config, log_level)
+            configs = [config] * len(self.hosts) if isinstance(config, str) else config
+            for host, its_config in zip(self.hosts, configs):
+                host.engine = HostEngine(host.namespace, its_config, log_level)
                 stack.enter_context(host.engine)
             yield self.hosts
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Engines in network namespaces joined by InfiniBand links over Ethernet: one subnet, unmodified programs, bytes verified,
-loss on the wire, three engines, multicast across them, an engine and a port that go and come back.
+loss on the wire, three engines, one between two others, multicast across them, an engine and a port that go and come back.
 
   --quick       a choice of programs (default)
   --full        more of them, more rounds
@@ -156,6 +156,21 @@ class Tests(Checks):
             expect(lids(hosts[:1]) == before, "LIDs stay")
             self.run(network, PINGPONGS[:1], hosts=(2, 0))
 
+    def chain(self):
+        """The engine in the middle has a link of its own, by the EtherType, to each of the two others."""
+        say("=== three engines, one between the two others")
+        types = ((0x88B5,), (0x88B5, 0x88B6), (0x88B6,))
+        configs = ["[engine]\ndevices = 2\n" + "".join(f'[[link]]\ninterface = "e0"\nether_type = {kind}\n' for kind in of_host)
+                   for of_host in types]
+        with Network(3, 1500) as network, network.engines(log_level="warning", config=configs) as hosts:
+            wait_until(lambda: one_subnet(hosts), 30, "one subnet of all engines")
+            for pair in ((0, 2), (2, 0), (0, 1)):
+                self.run(network, [*PINGPONGS[:1], *perftest([["ib_write_bw", "-s", "65536"], ["ib_read_bw", "-s", "65536"]])], hosts=pair)
+            between = [link["forwarding"] for link in hosts[1].engine.status()["links"]]
+            expect(all(counters["discarded"] == 0 for counters in between), f"nothing is lost in the middle: {between}")
+            for sender in hosts:
+                self.to_group(hosts, [(hosts[0], 1), (hosts[2], 0)], sender)
+
     def link_down(self):
         """At the engine that is not master, which hears of it by a trap: well before it looks, every ten seconds."""
         say("=== two engines; a rule takes a port's link down")
@@ -237,7 +252,7 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     tests = Tests(options.full)
-    for part in (tests.programs, tests.loss, tests.comes_and_goes, tests.link_down, tests.multicast):
+    for part in (tests.programs, tests.loss, tests.comes_and_goes, tests.chain, tests.link_down, tests.multicast):
         if options.only in part.__name__:
             part()
     say(f"{tests.passed} of {tests.passed + len(tests.failed)} passed")

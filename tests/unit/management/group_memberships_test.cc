@@ -52,6 +52,21 @@ class Memberships : public JoinedEngines {
     std::uint32_t psn_ = 0;
 };
 
+TEST_F(Memberships, MembersBehindAnEngineWithTwoTrunksGetOneCopyEach) {
+    Engine& a = add(0x1'0000'0001, 1, {0});
+    Engine& between = add(0x2'0000'0001, 2, {0, 1});
+    Engine& b = add(0x3'0000'0001, 3, {1});
+    run(4000 * kMillisecond);
+    join(a, 1);
+    join(b, 0);
+    run(50 * kMillisecond);
+    EXPECT_EQ(flood(a), (Copies{{{&a, 1}, 1}, {{&b, 0}, 1}}));
+    EXPECT_EQ(flood(b), (Copies{{{&a, 1}, 1}, {{&b, 0}, 1}}));
+    join(between, 1);
+    run(50 * kMillisecond);
+    EXPECT_EQ(flood(b), (Copies{{{&a, 1}, 1}, {{&between, 1}, 1}, {{&b, 0}, 1}}));
+}
+
 TEST_F(Memberships, MembersInThreeEnginesGetOneCopyEachAndNobodyElse) {
     Engine& a = add(0x1'0000'0001, 1);
     Engine& b = add(0x2'0000'0001, 2);

@@ -25,33 +25,40 @@ class JoinedEngines : public ::testing::Test {
         std::uint32_t psn;
         std::vector<std::byte> payload;
     };
+    /// A trunk and the Ethernet segment it is at.
+    struct Cable {
+        unsigned segment = 0;
+        net::MemoryPort* frames = nullptr;
+        std::unique_ptr<TrunkJoint> joint;
+    };
     struct Engine {
         net::InternalSwitch fabric;
         std::unique_ptr<EngineSubnet> subnet;
-        net::MemoryPort* frames = nullptr;
-        std::unique_ptr<TrunkJoint> joint;
+        std::vector<Cable> cables;
+        net::MemoryPort* frames = nullptr;  ///< of the first cable
+        TrunkJoint* joint = nullptr;        ///< of the first cable
         std::unique_ptr<GeneralServices> general;
         std::vector<Arrived> arrived;
         bool silent = false;
     };
 
-    Engine& add(std::uint64_t guid, std::uint8_t mac) {
+    Engine& add(std::uint64_t guid, std::uint8_t mac, const std::vector<unsigned>& segments = {0}) {
         auto engine = std::make_unique<Engine>();
         std::vector<EngineSubnet::AdapterConfig> adapters;
         for (unsigned i = 0; i < kAdapters; ++i)
             adapters.push_back({engine->fabric.add_port(), guid + i, "adapter"});
-        const auto first = static_cast<net::InternalSwitch::PortIndex>(engine->fabric.ports());
-        for (unsigned i = 0; i < kSlots; ++i) engine->fabric.add_external_port();
+        auto first = static_cast<net::InternalSwitch::PortIndex>(engine->fabric.ports());
+        for (unsigned i = 0; i < kSlots * segments.size(); ++i) engine->fabric.add_external_port();
         engine->subnet = std::make_unique<EngineSubnet>(engine->fabric, guid + 0x1000, "switch", adapters);
-        auto port = std::make_unique<net::MemoryPort>(net::MacAddress{2, 0, 0, 0, 0, mac}, 4500);
-        engine->frames = port.get();
-        net::IbTrunkOptions options;
-        options.identity = guid;
-        options.slots = kSlots;
-        options.link.role = net::link::PortRole::kSwitch;
-        options.link.input_ports = kAdapters + kSlots + 1;
-        engine->joint = std::make_unique<TrunkJoint>(std::make_unique<net::IbTrunk>(std::move(port), options),
-                                                     *engine->subnet, engine->fabric, first);
+        for (const unsigned segment : segments) {
+            plug(*engine, segment, guid, mac, first);
+            first += kSlots;
+        }
+        engine->frames = engine->cables[0].frames;
+        engine->joint = engine->cables[0].joint.get();
+        for (const Cable& cable : engine->cables)
+            for (const Cable& other : engine->cables)
+                if (&cable != &other) cable.joint->meet(*other.joint);
         engine->general = std::make_unique<GeneralServices>(*engine->subnet);
         engine->subnet->on_change([this, made = engine.get()](std::size_t adapter) {
             made->general->memberships().port_changed(adapter, now_);
@@ -61,30 +68,53 @@ class JoinedEngines : public ::testing::Test {
         return *engines_.back();
     }
 
+    static void plug(Engine& engine, unsigned segment, std::uint64_t guid, std::uint8_t mac,
+                     net::InternalSwitch::PortIndex first) {
+        auto port = std::make_unique<net::MemoryPort>(net::MacAddress{2, 0, 0, 0, 0, mac}, 4500);
+        Cable& cable = engine.cables.emplace_back();
+        cable.segment = segment;
+        cable.frames = port.get();
+        net::IbTrunkOptions options;
+        options.identity = guid;
+        options.slots = kSlots;
+        options.link.role = net::link::PortRole::kSwitch;
+        options.link.input_ports = static_cast<unsigned>(engine.fabric.ports()) + 1;
+        cable.joint = std::make_unique<TrunkJoint>(std::make_unique<net::IbTrunk>(std::move(port), options),
+                                                   *engine.subnet, engine.fabric, first);
+    }
+
     void run(Time time) {
         for (const Time end = now_ + time; now_ < end; now_ += kMillisecond / 2) step();
     }
     void step() {
         for (const auto& engine : engines_) {
             if (engine->subnet->next_deadline() <= now_) engine->subnet->on_timer(now_);
-            engine->joint->receive(now_, [&](net::InternalSwitch::PortIndex port, net::Packet& packet) {
-                arrive(*engine, port, packet);
-            });
+            for (const Cable& cable : engine->cables)
+                cable.joint->receive(now_, [&](net::InternalSwitch::PortIndex port, net::Packet& packet) {
+                    arrive(*engine, port, packet);
+                });
             if (engine->general->next_deadline() <= now_) engine->general->on_timer(now_);
             for (GeneralServices::Datagram& datagram : engine->general->take_outgoing()) {
                 datagram.packet.payload = datagram.mad;
                 send(*engine, datagram.packet);
             }
-            engine->joint->end_turn(now_);
-            for (; !engine->frames->sent.empty(); engine->frames->sent.pop_front()) {
-                if (engine->silent || (lose && lose())) continue;
-                const net::MemoryPort::Frame& frame = engine->frames->sent.front();
-                for (const auto& to : engines_) {
-                    if (to == engine || to->silent) continue;
-                    const net::MacAddress mac = to->frames->mac();
-                    if (frame[0] == std::byte{0xFF} || frame[5] == std::byte{mac[5]})
-                        to->frames->arriving.push_back(frame);
-                }
+            for (const Cable& cable : engine->cables) cable.joint->end_turn(now_);
+            for (const Cable& cable : engine->cables) {
+                for (; !cable.frames->sent.empty(); cable.frames->sent.pop_front())
+                    if (!engine->silent && !(lose && lose())) carry(*engine, cable);
+            }
+        }
+    }
+    /// The oldest frame sent, to whom it is for at its segment.
+    void carry(const Engine& from, const Cable& cable) {
+        const net::MemoryPort::Frame& frame = cable.frames->sent.front();
+        for (const auto& to : engines_) {
+            if (to.get() == &from || to->silent) continue;
+            for (const Cable& end : to->cables) {
+                const net::MacAddress mac = end.frames->mac();
+                if (end.segment == cable.segment &&
+                    (frame[0] == std::byte{0xFF} || frame[5] == std::byte{mac[5]}))
+                    end.frames->arriving.push_back(frame);
             }
         }
     }
@@ -102,7 +132,8 @@ class JoinedEngines : public ::testing::Test {
         for (const auto port : ports) {
             if (port == net::InternalSwitch::kNoPort) continue;
             if (engine.fabric.external(port)) {
-                engine.joint->send(port, packet, now_);
+                for (const Cable& cable : engine.cables)
+                    if (cable.joint->owns(port)) cable.joint->send(port, packet, now_);
             } else {
                 arrive(engine, port, packet);
             }

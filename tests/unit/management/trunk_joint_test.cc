@@ -1,6 +1,8 @@
 // Engines joined by trunks: links, one subnet, what becomes of it when engines go and come.
 #include <set>
 
+#include "net/wire/codec.h"
+#include "net/wire/length.h"
 #include "tests/unit/management/joined_engines.h"
 
 namespace uib::management {
@@ -215,6 +217,52 @@ TEST_F(JoinedEngines, OneOfThreeGoesAndTheOthersGoOn) {
     EXPECT_LT(a.subnet->manager()->sweeps() - before, 10U);
     EXPECT_EQ(a.subnet->manager()->state(), SmState::kMaster);
     EXPECT_EQ(b.subnet->manager()->state(), SmState::kStandby);
+}
+
+TEST_F(JoinedEngines, TwoTrunksOfAnEngineJoinTheEnginesBehindThem) {
+    Engine& a = add(0x100, 1, {0});
+    Engine& between = add(0x200, 2, {0, 1});
+    Engine& b = add(0x300, 3, {1});
+    run(4000 * kMillisecond);
+    EXPECT_EQ(a.subnet->manager()->state(), SmState::kMaster) << "of all three";
+    expect_reachable(a, 0, b, 1);
+    expect_reachable(b, 1, a, 0);
+    expect_reachable(b, 0, between, 0);
+    EXPECT_TRUE(between.arrived.size() == 1) << "only what is for it";
+}
+
+// What has no way on waits where it came in, and its sender for credits. A switch does not look behind the
+// LRH: a damaged ICRC is for the end port to find.
+TEST_F(JoinedEngines, NothingIsLostOnTheWayThroughAnEngineWhoseNextLinkIsSlower) {
+    Engine& a = add(0x100, 1, {0});
+    Engine& between = add(0x200, 2, {0, 1});
+    Engine& b = add(0x300, 3, {1});
+    run(4000 * kMillisecond);
+    between.cables[1].frames->depth = 3;
+    const net::Lid target = lid(b, 1);
+    const std::vector<std::byte> payload(2048, std::byte{7});
+    std::uint32_t psn = 0;
+    while (psn < 2000) {
+        for (std::uint32_t i = std::min(a.joint->room(), 2000 - psn); i > 0; --i)
+            a.joint->send(a.fabric.route(target), packet(lid(a, 0), target, psn++, payload), now_);
+        step();
+        now_ += kMillisecond / 2;
+    }
+    run(500 * kMillisecond);
+    ASSERT_EQ(b.arrived.size(), 2000U);
+    for (std::uint32_t i = 0; i < 2000; ++i) EXPECT_EQ(b.arrived[i].psn, i);
+    EXPECT_GT(a.joint->trunk().link(0).counters().total(net::link::PortCounter::kXmitWait), 0U);
+    for (const Cable& cable : between.cables) EXPECT_EQ(cable.joint->counters().discarded, 0U);
+
+    const net::Packet whole = packet(lid(a, 0), target, 1, payload);
+    std::vector<std::byte> damaged(net::packet_bytes(whole) + net::kVcrcBytes);
+    net::encode(whole, damaged);
+    damaged[100] ^= std::byte{1};
+    net::link::LinkPort& link = a.joint->trunk().link(0);
+    ASSERT_EQ(link.forward(damaged, 0, now_), net::link::Enqueued::kQueued) << "with a good VCRC";
+    run(3 * kMillisecond);
+    EXPECT_EQ(between.joint->counters().icrc_errors, 0U);
+    EXPECT_EQ(b.joint->counters().icrc_errors, 1U);
 }
 
 TEST_F(JoinedEngines, ALossyWireBecomesASubnetToo) {

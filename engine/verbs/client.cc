@@ -1,8 +1,9 @@
 #include "engine/verbs/client.h"
-#include "engine/ipc/control_cq.h"
 
 #include <cerrno>
 #include <new>
+
+#include "engine/ipc/control_cq.h"
 
 namespace uib::verbs {
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "engine/ipc/control_cq.h"
+#include "engine/ipc/control_flow.h"
 #include "engine/ipc/control_memory.h"
 #include "engine/ipc/control_qp.h"
-#include "engine/ipc/control_srq.h"
-#include "engine/ipc/control_flow.h"
 #include "engine/ipc/control_rss.h"
+#include "engine/ipc/control_srq.h"
 #include "engine/memory/mapped_space.h"
 #include "engine/verbs/adapter.h"
 #include "engine/verbs/completion_queue.h"

@@ -115,7 +115,7 @@ def bound_window(side, qp):
     window = MW(side.pd, e.IBV_MW_TYPE_2)
     qp.wr_start()
     qp.wr_id, qp.wr_flags = 9, e.IBV_SEND_SIGNALED
-    rkey = window.rkey + 1
+    rkey = (window.rkey & ~0xFF) | ((window.rkey + 1) & 0xFF)  # the next variant of the key, as ibv_inc_rkey has it
     qp.wr_bind_mw(window, rkey, MWBindInfo(side.region, side.region.buf, 64, e.IBV_ACCESS_REMOTE_WRITE))
     qp.wr_complete()
     side.succeed(1)

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <vector>
 
 namespace uib::net::dpdk {
@@ -20,6 +22,18 @@ State running = State::kStopped;
 
 /// Address space for buffers; pages cost memory only when a port touches them.
 constexpr const char* kMegabytes = "768";
+
+/// Not std::timed_mutex: the thread sanitizer of GCC 12 does not know how that is locked.
+struct Turn {
+    std::mutex lock;
+    std::condition_variable is_free;
+    bool taken = false;
+};
+
+Turn& devices() {
+    static Turn& turn = *new Turn;  // a thread that looks for a server may outlive main()
+    return turn;
+}
 
 /// EAL leaves an empty directory behind, and the first user of the shared parent locks out all others
 /// (dpdk.md, section 5): it gets a parent of its own, which goes at once.
@@ -85,8 +99,18 @@ std::string start_eal(bool pci) {
 }
 
 DevicesTurn::DevicesTurn(std::chrono::milliseconds patience) {
-    static std::timed_mutex devices;
-    turn_ = std::unique_lock(devices, patience);
+    Turn& turn = devices();
+    std::unique_lock lock(turn.lock);
+    held_ = turn.is_free.wait_for(lock, patience, [&] { return !turn.taken; });
+    if (held_) turn.taken = true;
+}
+
+DevicesTurn::~DevicesTurn() {
+    if (!held_) return;
+    Turn& turn = devices();
+    const std::lock_guard lock(turn.lock);
+    turn.taken = false;
+    turn.is_free.notify_one();
 }
 
 void register_thread() {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <string>
 
 namespace uib::net::dpdk {
@@ -22,11 +21,14 @@ std::string start_eal(bool pci);
 class DevicesTurn {
   public:
     explicit DevicesTurn(std::chrono::milliseconds patience);
+    ~DevicesTurn();
+    DevicesTurn(const DevicesTurn&) = delete;
+    DevicesTurn& operator=(const DevicesTurn&) = delete;
     /// False: somebody has the turn.
-    [[nodiscard]] bool held() const { return turn_.owns_lock(); }
+    [[nodiscard]] bool held() const { return held_; }
 
   private:
-    std::unique_lock<std::timed_mutex> turn_;
+    bool held_ = false;
 };
 
 /// Lets the calling thread use per-thread buffer caches. Idempotent per thread.

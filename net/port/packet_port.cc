@@ -97,18 +97,22 @@ void PacketPort::open() {
 }
 
 void PacketPort::map_ring() {
-    place_ = std::bit_ceil(mtu_ + kHeader + 2 * kVlanHeader + kPacketHeader);
-    if (place_ > kBlock)
+    const std::uint32_t place = std::bit_ceil(mtu_ + kHeader + 2 * kVlanHeader + kPacketHeader);
+    if (place > kBlock)
         fail(options_, "carries frames of at most " + std::to_string(kBlock - kPacketHeader) +
                            " bytes; set a smaller mtu");
-    const tpacket_req request{kBlock, kRingFrames / (kBlock / place_), place_, kRingFrames};
+    const tpacket_req request{kBlock, kRingFrames / (kBlock / place), place, kRingFrames};
     if (!set(socket_.get(), PACKET_RX_RING, request)) fail_by_errno(options_, "no receive ring");
-    void* mapped = ::mmap(nullptr, std::size_t{place_} * kRingFrames, PROT_READ | PROT_WRITE, MAP_SHARED,
+    void* mapped = ::mmap(nullptr, std::size_t{place} * kRingFrames, PROT_READ | PROT_WRITE, MAP_SHARED,
                           socket_.get(), 0);
-    if (mapped == MAP_FAILED) fail_by_errno(options_, "no receive ring");
+    if (mapped == MAP_FAILED) {
+        const std::string why = std::strerror(errno);
+        set(socket_.get(), PACKET_RX_RING, tpacket_req{});  // or there would be no other one ever
+        fail(options_, "no receive ring: " + why);
+    }
     ring_ = static_cast<std::byte*>(mapped);
-    next_ = held_ = writing_ = 0;
-    counters_.tx_refused += std::exchange(queued_, 0);
+    place_ = place;
+    next_ = 0;
     room_mtu_ = mtu_;
     outgoing_.resize(std::size_t{place_} * kQueue);
     lengths_.resize(kQueue);
@@ -117,7 +121,9 @@ void PacketPort::map_ring() {
 void PacketPort::unmap_ring() {
     started_ = false;
     views_.clear();
-    room_mtu_ = 0;
+    room_mtu_ = held_ = writing_ = 0;
+    // Places of another size follow.
+    counters_.tx_refused += std::exchange(queued_, 0);
     if (ring_ == nullptr) return;
     ::munmap(ring_, std::size_t{place_} * kRingFrames);
     ring_ = nullptr;

@@ -265,6 +265,26 @@ TEST_F(OwnPacketSocket, AFrameThatTheInterfaceHasGrownTooSmallForIsNotInTheWay) 
     EXPECT_EQ(a->counters().tx_refused, 2U);
 }
 
+// It waits for one that it can serve, and keeps nothing that was laid out for another ring.
+TEST_F(OwnPacketSocket, AnMtuThatNoRingHoldsStopsItUntilThatIsSmaller) {
+    const auto a = open_frame_port(on("va"));
+    const auto b = open_frame_port(on("vb"));
+    for (unsigned i = 0; i < 40; ++i) send(*a, b->mac(), 8000, i);
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 40000"));
+    a->refresh();
+    EXPECT_FALSE(a->link_up());
+    EXPECT_FALSE(a->unsent());
+    EXPECT_EQ(a->counters().tx_refused, 40U);
+    EXPECT_TRUE(a->allocate(100).empty());
+    a->flush();
+    ASSERT_TRUE(uib::testing::shell("ip link set va mtu 9000"));
+    a->refresh();
+    ASSERT_TRUE(a->link_up());
+    send(*a, b->mac(), 700, 0);
+    a->flush();
+    EXPECT_EQ(collect(*b, {700}), 1U);
+}
+
 // Until then somebody must call flush(): the lane does not sleep.
 TEST_F(OwnPacketSocket, WhatIsCommittedIsUnsentUntilTheDriverHasIt) {
     const auto a = open_frame_port(on("va"));

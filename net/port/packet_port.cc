@@ -13,9 +13,11 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "net/port/host_port.h"
 #include "net/port/wake_socket.h"
 
 namespace uib::net {
@@ -29,11 +31,6 @@ constexpr std::uint32_t kPacketHeader = 96;  // struct tpacket2_hdr and the addr
 constexpr std::uint32_t kBlock = 32768;
 constexpr std::uint32_t kRingFrames = 1024;  // rides out a receiver that loses its core for a while
 
-[[noreturn]] void fail(const FramePortOptions& options, const std::string& why) {
-    throw std::runtime_error("port " + options.name + " (driver " + options.driver + ", " +
-                             options.interface + "): " + why);
-}
-
 [[noreturn]] void fail_by_errno(const FramePortOptions& options, const std::string& what) {
     fail(options, what + ": " + std::strerror(errno));
 }
@@ -45,11 +42,8 @@ bool set(int socket, int name, const T& value) {
 
 }  // namespace
 
-PacketPort::PacketPort(const FramePortOptions& options) : options_(options) {
+PacketPort::PacketPort(const FramePortOptions& options) : options_(options), socket_(packet_socket(options)) {
     views_.reserve(kBurst);
-    socket_.reset(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_)
-        fail(options, "needs CAP_NET_RAW (or a user namespace with a network namespace of its own)");
     // Nothing comes before bind(): it has no protocol yet.
     take_only(socket_.get(), options.ether_type);
     const int version = TPACKET_V2, yes = 1;
@@ -70,18 +64,8 @@ PacketPort::~PacketPort() {
 }
 
 void PacketPort::open() {
-    try {
-        host_ = HostInterface(options_.interface);
-    } catch (const std::runtime_error& error) {
-        fail(options_, error.what());
-    }
-    if (!host_.enabled()) fail(options_, "the interface is down; ip link set " + options_.interface + " up");
-    const std::uint32_t offered = host_.mtu();
-    if (options_.mtu > offered)
-        fail(options_, "mtu " + std::to_string(options_.mtu) + " is more than the interface has (" +
-                           std::to_string(offered) + "); raise it with: ip link set " + options_.interface +
-                           " mtu " + std::to_string(options_.mtu));
-    mtu_ = options_.mtu == 0 ? offered : options_.mtu;
+    host_ = enabled_interface(options_);
+    mtu_ = first_mtu(options_, host_);
     if (mtu_ > room_mtu_) {
         unmap_ring();
         map_ring();
@@ -135,12 +119,10 @@ bool PacketPort::link_up() {
 }
 
 void PacketPort::refresh() {
-    const int index = host_.current_index();
-    if (index == 0 || !host_.enabled()) return;  // link_up() tells
-    const std::uint32_t offered = host_.mtu();
-    const std::uint32_t wanted = options_.mtu == 0 ? offered : std::min(offered, options_.mtu);
-    if (started_ && index == host_.index() && wanted <= room_mtu_) {
-        mtu_ = wanted;
+    const std::optional<std::uint32_t> wanted = mtu_now(options_, host_);
+    if (!wanted) return;  // link_up() tells
+    if (started_ && host_.current_index() == host_.index() && *wanted <= room_mtu_) {
+        mtu_ = *wanted;
         mac_ = host_.mac();
         return;
     }

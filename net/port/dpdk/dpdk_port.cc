@@ -21,6 +21,7 @@
 #include "net/port/dpdk/eal.h"
 #include "net/port/dpdk/stale_socket.h"
 #include "net/port/dpdk/xdp_messages.h"
+#include "net/port/host_port.h"
 
 namespace uib::net::dpdk {
 
@@ -28,30 +29,6 @@ namespace {
 
 constexpr std::uint32_t kHeader = 14;
 constexpr std::uint32_t kVlanHeader = 4;
-
-[[noreturn]] void fail(const FramePortOptions& options, const std::string& why) {
-    throw std::runtime_error("port " + options.name + " (driver " + options.driver + ", " +
-                             options.interface + "): " + why);
-}
-
-/// What the kernel would say to the driver, said before the driver hides it (a failing device is not an error
-/// of EAL's).
-void check_privilege(const FramePortOptions& options) {
-    const int probe = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    if (probe < 0)
-        fail(options, "needs CAP_NET_RAW (or a user namespace with a network namespace of its own)");
-    ::close(probe);
-}
-
-std::uint32_t choose_mtu(const FramePortOptions& options, const HostInterface& host) {
-    const std::uint32_t offered = host.valid() ? host.mtu() : default_mtu(options.driver);
-    if (options.mtu == 0) return offered;
-    if (host.valid() && options.mtu > offered)
-        fail(options, "mtu " + std::to_string(options.mtu) + " is more than the interface has (" +
-                          std::to_string(offered) + "); raise it with: ip link set " + options.interface +
-                          " mtu " + std::to_string(options.mtu));
-    return options.mtu;
-}
 
 /// Beside this module; empty if it was not built.
 std::string xdp_program() {
@@ -92,20 +69,17 @@ DpdkPort::DpdkPort(const FramePortOptions& options)
 
 void DpdkPort::open() {
     if (on_host_) {
-        try {
-            host_ = HostInterface(options_.interface);
-        } catch (const std::runtime_error& error) {
-            fail(options_, error.what());
-        }
-        if (!host_.enabled())
-            fail(options_, "the interface is down; ip link set " + options_.interface + " up");
-        check_privilege(options_);
+        host_ = enabled_interface(options_);
+        // Said before the driver hides it: a failing device is not an error of EAL's.
+        const ipc::UniqueFd may_be_made = packet_socket(options_);
     }
     if (over_socket(options_.driver)) {
         if (const std::string why = socket_trouble(options_.interface, options_.server); !why.empty())
             fail(options_, why);
     }
-    mtu_ = room_mtu_ = choose_mtu(options_, host_);
+    mtu_ = on_host_ ? first_mtu(options_, host_) : options_.mtu;
+    if (mtu_ == 0) mtu_ = default_mtu(options_.driver);
+    room_mtu_ = mtu_;
     DeviceArguments arguments;
     try {
         arguments = device_arguments(options_, DpdkDevice::next_number(), mtu_, xdp_program());
@@ -146,12 +120,10 @@ void DpdkPort::refresh() {
         seek_server();
         return;
     }
-    const int index = host_.current_index();
-    if (index == 0 || !host_.enabled()) return;  // link_up() tells
-    const std::uint32_t offered = host_.mtu();
-    const std::uint32_t wanted = options_.mtu == 0 ? offered : std::min(offered, options_.mtu);
-    if (started_ && index == host_.index() && wanted <= room_mtu_) {
-        mtu_ = wanted;
+    const std::optional<std::uint32_t> wanted = mtu_now(options_, host_);
+    if (!wanted) return;  // link_up() tells
+    if (started_ && host_.current_index() == host_.index() && *wanted <= room_mtu_) {
+        mtu_ = *wanted;
         mac_ = host_.mac();
         return;
     }

@@ -198,7 +198,8 @@ void Adapter::deliver_multicast(const net::Packet& packet) {
     // reaches the other.
     for (const auto port : fabric_.members(packet.lrh.dlid)) {
         if (port >= devices_.size()) {
-            if (ethernet || packet.subnet != 0) continue;
+            // Nothing without its GRH (o7-13.1.1/10): no port has been told how to treat it.
+            if (ethernet || packet.subnet != 0 || !valid) continue;
             send_through(port, packet);
             onward = true;
             continue;

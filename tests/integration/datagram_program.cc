@@ -4,7 +4,7 @@
 //   datagram_program receive DEVICE GID-INDEX [GROUP [LID]]   attaches to the group; prints "ready QPN", then
 //                                                             what came: "got BYTES HEADER DATA", the header
 //                                                             (40 bytes) in hexadecimal
-//   datagram_program send DEVICE GID-INDEX GID QPN [LID]      prints "sent"
+//   datagram_program send DEVICE GID-INDEX GID QPN [LID]      prints "sent"; GID "none": without a GRH
 //   datagram_program refused DEVICE GID-INDEX GID             prints errno of ibv_create_ah and of the way to
 //                                                             RTR
 //
@@ -113,7 +113,9 @@ void receive(const Port& port, const char* group, std::uint16_t lid) {
 }
 
 void send(const Port& port, int index, const char* to, std::uint32_t qp_number, std::uint16_t lid) {
-    ibv_ah_attr path = path_to(gid_of(to), index);
+    ibv_ah_attr path{};
+    path.port_num = 1;
+    if (std::strcmp(to, "none") != 0) path = path_to(gid_of(to), index);
     path.dlid = lid;
     const AddressHandle ah(ibv_create_ah(port.pd.get(), &path));
     if (ah == nullptr) fail("ibv_create_ah", errno);

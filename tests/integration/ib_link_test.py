@@ -78,6 +78,11 @@ def received(host, device):
     return host.engine.status()["devices"][device]["ports"][0]["counters"]["multicast_rcv_packets"]
 
 
+def multicast_drops(hosts):
+    """At the first port of each engine."""
+    return [host.engine.status()["devices"][0]["ports"][0]["counters"]["multicast_drops"] for host in hosts]
+
+
 class Tests(Checks):
     def __init__(self, full):
         super().__init__()
@@ -195,6 +200,7 @@ class Tests(Checks):
                 self.to_group(hosts, [(hosts[0], 0), (hosts[1], 1)], sender)
             # The master gives the group the first member's LID; the second program and the sender beside it name another.
             self.to_group(hosts, [(hosts[0], 0), (hosts[1], 1)], hosts[1], mlids=(MLID, MLID + 1), to=MLID + 1)
+            self.without_grh(hosts)
         say("=== multicast: three engines; one goes and comes back")
         with self.subnet(3, 1500) as (_, hosts):
             everywhere = [(host, 1) for host in hosts]
@@ -234,6 +240,22 @@ class Tests(Checks):
         wait_until(lambda: members_known(hosts, 0), 15, "the members have left")
         self.passed += 1
         say(f"ok     host {sender.number} to the members {[(host.number, device) for host, device in members]}")
+
+    def without_grh(self, hosts):
+        """Such a datagram to a group does not leave its port, though the switches have a way for its LID."""
+        receiver = self.start_receiver(hosts[1], 1, MLID)
+        try:
+            wait_until(lambda: members_known(hosts, 1), 15, "the master knows the member")
+            before, dropped = received(hosts[1], 1), multicast_drops(hosts)
+            sent = hosts[0].engine.run([DATAGRAM, "send", "uib0", "0", "none", MULTICAST_QP, str(MLID)], 20)
+            expect(sent.ok, sent.text)
+            expect(multicast_drops(hosts) == [dropped[0] + 1, dropped[1]], f"dropped where it was sent: {multicast_drops(hosts)}")
+            expect(received(hosts[1], 1) == before, "none has come")
+        finally:
+            receiver.end()
+        wait_until(lambda: members_known(hosts, 0), 15, "the member has left")
+        self.passed += 1
+        say("ok     no datagram without a GRH leaves for a group")
 
     def member_returns(self, hosts):
         def goes_and_returns(count):
